@@ -1,0 +1,188 @@
+"""Finding and reading lessons. Reading counts a delivery; it never changes what is believed."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import chain, islice
+from typing import Final, Literal, TypeVar
+
+from keepwell.model.errors import Busy, Denied, Unsupported
+from keepwell.model.lesson import Author, Event, Feedback, Lesson
+from keepwell.model.query import Candidate, LessonQuery, Visibility
+from keepwell.model.scope import GLOBAL, ScopeRef
+from keepwell.operations.library import Library
+from keepwell.operations.replies import (
+    STORED_DATA,
+    Arm,
+    Counters,
+    Details,
+    Found,
+    Happening,
+    Memory,
+    Report,
+    Source,
+)
+from keepwell.search import analyze
+from keepwell.store.port import Reader
+
+Reply = TypeVar("Reply", Found, Details)
+
+EVENTS_SHOWN: Final = 20
+FEEDBACK_SHOWN: Final = 10
+TELEMETRY_PATIENCE_MS: Final = 2_000
+"""How long a reply may wait for the write lock only to count its delivery."""
+
+
+def search(library: Library, *, query: str, limit: int, scope: str) -> Found:
+    """Active lessons that share words with the question, best first; disputed ones stand below all others."""
+    visible = _visible_scopes(library, Visibility(scope))
+    project = next((ref.project.path for ref in visible if ref.project), None)
+    with library.store.reading() as reader:
+        candidates = _candidates(reader, visible, analyze.words(query))
+        memories = tuple(_best(reader, candidates, limit))
+        warnings = tuple(_moved_warning(library, reader, visible))
+    arm = Arm("keyword", "answered", len(candidates))
+    found = Found(STORED_DATA, project, scope, (arm,), len(candidates), truncated=False, memories=memories)
+    found = _fitted(library, replace(found, warnings=warnings))
+    return _delivered(library, found, tuple(memory.id for memory in found.memories), method="keyword")
+
+
+def _visible_scopes(library: Library, visibility: Visibility) -> list[ScopeRef]:
+    """What the launch may read and the selector leaves of it."""
+    if visibility is Visibility.GLOBAL:
+        library.require_global_read()
+        return [GLOBAL]
+    project = ScopeRef(library.caller.project())
+    if visibility is Visibility.PROJECT or not library.caller.permissions.global_read:
+        return [project]
+    return [project, GLOBAL]
+
+
+def _candidates(reader: Reader, visible: Iterable[ScopeRef], words: tuple[str, ...]) -> tuple[Candidate, ...]:
+    scope_ids = tuple(scope.id for scope in map(reader.scope, visible) if scope)
+    return reader.search(LessonQuery(words, scope_ids)) if words and scope_ids else ()
+
+
+def _best(reader: Reader, candidates: Iterable[Candidate], limit: int) -> Iterable[Memory]:
+    """The first `limit` memories, undisputed before disputed, each in the ranking's order."""
+    disputed: list[Memory] = []
+
+    def undisputed() -> Iterable[Memory]:
+        for candidate in candidates:
+            memory = describe(reader, candidate.lesson, score=round(candidate.score, 4))
+            if memory.disputed:
+                disputed.append(memory)
+            else:
+                yield memory
+
+    # `disputed` is full only once the undisputed ones have all been seen, which is when chain reaches it
+    return islice(chain(undisputed(), disputed), limit)
+
+
+def _moved_warning(library: Library, reader: Reader, visible: Iterable[ScopeRef]) -> Iterable[str]:
+    """An offer to relink where this project has no memory but its folder had one under a path that is gone."""
+    for ref in visible:
+        if ref.project is None or reader.scope(ref):
+            continue
+        moved = reader.moved_scope(ref.project)
+        if moved and moved.project_path and not library.folder_exists(moved.project_path):
+            yield (
+                "Nothing is remembered under this project's present path, but its folder seems to be one that had "
+                "lessons under a path that is gone. If it was moved or renamed, ask the user to run: keepwell relink"
+            )
+
+
+def get(
+    library: Library,
+    *,
+    id: int,  # noqa: A002 - the documented name of the parameter
+) -> Details:
+    """One lesson, active or archived, with its newest changes and reports."""
+    with library.store.reading() as reader:
+        lesson = library.visible_lesson(reader, id, name="id")
+        details = Details(
+            STORED_DATA,
+            lesson.scope.project_path,
+            describe(reader, lesson),
+            events=tuple(map(happening, reader.events(id, limit=EVENTS_SHOWN))),
+            feedback=tuple(map(_report, reader.feedback(id, limit=FEEDBACK_SHOWN))),
+        )
+    return _delivered(library, _fitted_details(library, details), (id,), method="get")
+
+
+def describe(reader: Reader, lesson: Lesson, *, score: float | None = None) -> Memory:
+    """A lesson as replies show it."""
+    statistics = reader.statistics(lesson.id)
+    return Memory(
+        id=lesson.id,
+        uid=lesson.uid,
+        scope=lesson.scope.kind,
+        text=lesson.text,
+        evidence=lesson.evidence,
+        status=lesson.status,
+        created_at=lesson.created_at,
+        archived_at=lesson.archived_at,
+        supersedes_id=lesson.supersedes_id,
+        superseded_by=lesson.superseded_by,
+        source=_source(lesson.author),
+        statistics=Counters(
+            statistics.retrieval_count,
+            statistics.useful_count,
+            statistics.not_useful_count,
+            statistics.incorrect_count,
+            statistics.outdated_count,
+            statistics.last_retrieved_at,
+            statistics.last_feedback_at,
+        ),
+        disputed=statistics.disputed,
+        score=score,
+    )
+
+
+def happening(event: Event) -> Happening:
+    """An event as replies show it."""
+    return Happening(
+        event.id,
+        event.action,
+        event.reason,
+        event.successor_id,
+        event.author.actor,
+        _source(event.author),
+        event.created_at,
+    )
+
+
+def _report(feedback: Feedback) -> Report:
+    return Report(feedback.id, feedback.verdict, feedback.reason, _source(feedback.author), feedback.created_at)
+
+
+def _source(author: Author) -> Source:
+    return Source(author.client, author.session, author.model)
+
+
+def _fitted(library: Library, found: Found) -> Found:
+    """The reply without as many of its last memories as do not fit."""
+    while found.memories and not library.caller.fits(found):
+        found = replace(found, memories=found.memories[:-1], truncated=True)
+    return found
+
+
+def _fitted_details(library: Library, details: Details) -> Details:
+    """The reply without as many of its oldest reports and events as do not fit."""
+    while not library.caller.fits(details) and (details.feedback or details.events):
+        longer: Literal["feedback", "events"]
+        longer = "feedback" if len(details.feedback) * 2 >= len(details.events) else "events"
+        details = replace(details, **{longer: getattr(details, longer)[:-1]}, truncated=True)
+    return details
+
+
+def _delivered(library: Library, reply: Reply, lesson_ids: tuple[int, ...], *, method: str) -> Reply:
+    """The reply with its delivery counted; what was found is worth more than the count, so a failure is only told."""
+    if not lesson_ids or not library.caller.counts_retrievals:
+        return reply
+    try:
+        with library.store.writing(patience_ms=TELEMETRY_PATIENCE_MS) as writer:
+            request_id = writer.record_retrievals(lesson_ids, method=method)
+    except (Busy, Denied, Unsupported) as error:
+        warning = f"This delivery was not counted: {error.sentence}"
+        return replace(reply, warnings=(*reply.warnings, warning))
+    return replace(reply, request_id=request_id)

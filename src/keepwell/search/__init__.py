@@ -1,0 +1,1 @@
+"""How a question becomes terms and how found lessons are ordered; the engines only look terms up."""

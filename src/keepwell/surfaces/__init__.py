@@ -1,0 +1,1 @@
+"""How operations are asked for: over MCP and on the command line."""
