@@ -93,7 +93,7 @@ def resolve(folder: Path, *, environment: Mapping[str, str], explicit: bool) -> 
         project = _project(here, repository, environment)
         if not explicit:
             _refuse_leaks(folder, project, repository=repository, environment=environment)
-    except PermissionError as problem:
+    except OSError as problem:
         raise _unreadable(folder, problem) from problem
     return project
 
@@ -139,7 +139,7 @@ def _existing(folder: Path) -> Path:
 
 def _unreadable(folder: Path, problem: OSError) -> Denied:
     return Denied(
-        "The operating system does not permit reading the workspace.",
+        "The operating system refuses to read the workspace.",
         hint="Give this user access to the folder and its parents, or " + _OTHER_FOLDER,
         folder=str(folder),
         reason=str(problem),
