@@ -1,7 +1,8 @@
 """The one family of errors: a closed list of codes, each with a sentence, a hint and named facts.
 
-An error is raised where the fact is known and turned into an answer by a surface. The sentence and the hint may reach a
-model or another program, so they hold no path, no SQL and no engine wording; `facts` are for the person who runs keepwell.
+An error is raised where the fact is known and turned into an answer by a surface. The sentence and the hint may reach
+a model or another program, so they hold no path, no SQL and no engine wording; `facts` are for the person who runs
+keepwell.
 """
 
 from typing import ClassVar, Final

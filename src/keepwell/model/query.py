@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from keepwell.model.lesson import Lesson
-
 CANDIDATES: Final = 100
 """How many candidates one ranking gives at most."""
 
@@ -31,5 +29,5 @@ class LessonQuery:
 class Candidate:
     """A lesson that a ranking found. `score` is BM25, larger is better."""
 
-    lesson: Lesson
+    lesson_id: int
     score: float

@@ -68,7 +68,10 @@ def _best(reader: Reader, candidates: Iterable[Candidate], limit: int) -> Iterab
 
     def undisputed() -> Iterable[Memory]:
         for candidate in candidates:
-            memory = describe(reader, candidate.lesson, score=round(candidate.score, 4))
+            lesson = reader.lesson(candidate.lesson_id)
+            if lesson is None:
+                continue
+            memory = describe(reader, lesson, score=round(candidate.score, 4))
             if memory.disputed:
                 disputed.append(memory)
             else:

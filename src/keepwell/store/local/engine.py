@@ -1,0 +1,230 @@
+"""The local engine: `store.port.Store` on one SQLite file."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+import apsw
+
+from keepwell.model.errors import Busy
+from keepwell.store.local.backup import write_backup
+from keepwell.store.local.complaints import BUSY_HINT, denied, translated
+from keepwell.store.local.create import ensure_database
+from keepwell.store.local.guard import SCHEMA_VERSION, refuse_other, refuse_unfit
+from keepwell.store.local.inspect import faults
+from keepwell.store.local.keyfile import key_path, load_key
+from keepwell.store.local.link import Link, Mode
+from keepwell.store.local.mounts import SHARED, file_system_of
+from keepwell.store.local.reader import LocalReader
+from keepwell.store.local.writer import LocalWriter
+from keepwell.store.port import Capabilities, Counts, StoreStatus
+from keepwell.store.world import World
+
+_SYNCHRONOUS: Final = {1: "normal", 2: "full"}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How the database is kept. Times in milliseconds.
+
+    `shared_mount` overrides the detection of a network or shared file system: `auto`, `yes` or `no`.
+    """
+
+    journal_mode: Literal["wal", "delete"] = "wal"
+    synchronous: Literal["full", "normal"] = "full"
+    busy_timeout_ms: int = 200
+    lock_deadline_ms: int = 10_000
+    shared_mount: Literal["auto", "yes", "no"] = "auto"
+
+
+class LocalStore:
+    """A store in one file; any number of processes and threads may have it open."""
+
+    capabilities: Final = Capabilities(name="local", durable=True, multi_process=True, backup=True)
+
+    def __init__(
+        self,
+        database: Path,
+        *,
+        device: str,
+        world: World,
+        new_uid: Callable[[], str],
+        options: Options | None = None,
+    ) -> None:
+        """Open the store, or make it. Raises what `store.port` names; an unfit file is not touched."""
+        self._database: Final = database
+        self._device: Final = device
+        self._world: Final = world
+        self._new_uid: Final = new_uid
+        self._options: Final = options or Options()
+        self._guard: Final = threading.Lock()
+        self._idle: list[Link] = []
+        self._in_use: set[Link] = set()
+        self._stopping = False
+        self.file_system: Final = file_system_of(_existing(database.parent))
+        self._key: Final = self._prepare()
+        with self._connected():
+            # opening once now finds a damaged or foreign store before the first call does
+            pass
+
+    @property
+    def journal_mode(self) -> Literal["wal", "delete"]:
+        """The journal mode that suits the settings and the file system."""
+        shared = {"yes": True, "no": False}.get(self._options.shared_mount, self.file_system in SHARED)
+        return "delete" if shared else self._options.journal_mode
+
+    def _prepare(self) -> bytes:
+        with translated(self._database):
+            try:
+                ensure_database(self._database, self._world, journal_mode=self.journal_mode)
+                refuse_unfit(self._database)
+                return load_key(self._database, random_bytes=self._world.random_bytes)
+            except OSError as error:
+                if self._database.exists() and not key_path(self._database).exists():
+                    # a read-only store can still be read; what it lacks is needed for writing only
+                    return b""
+                raise denied(self._database, error) from None
+
+    @contextmanager
+    def reading(self) -> Iterator[LocalReader]:  # noqa: D102 - the port's docstring holds
+        with self._connected() as link, translated(self._database):
+            link.allow(self._options.lock_deadline_ms)
+            link.run_patiently("begin_read")
+            try:
+                link.run_patiently("touch")
+                yield LocalReader(link, self._key)
+            finally:
+                link.roll_back()
+
+    @contextmanager
+    def writing(self, *, patience_ms: int | None = None) -> Iterator[LocalWriter]:  # noqa: D102
+        budget = self._options.lock_deadline_ms
+        with self._connected() as link, translated(self._database):
+            if link.mode != "write":
+                raise denied(self._database)
+            link.allow(budget if patience_ms is None else min(budget, patience_ms))
+            link.run_patiently("begin_write")
+            try:
+                yield LocalWriter(
+                    link, self._key, device=self._device, now_ms=self._world.now_ms, new_uid=self._new_uid
+                )
+                link.run_patiently("commit")
+            finally:
+                link.roll_back()
+
+    def status(self) -> StoreStatus:  # noqa: D102
+        with self._connected() as link, translated(self._database):
+            link.allow(self._options.lock_deadline_ms)
+            return StoreStatus(
+                engine=self.capabilities.name,
+                database=str(self._database),
+                writable=link.mode == "write",
+                schema_version=SCHEMA_VERSION,
+                journal_mode=link.value("journal_mode"),
+                synchronous=_SYNCHRONOUS.get(link.value("synchronous")),
+                file_system=self.file_system,
+                database_bytes=self._database.stat().st_size,
+                wal_bytes=_size(self._database.with_name(self._database.name + "-wal")),
+                counts=LocalReader(link, self._key).counts(),
+            )
+
+    def check(self) -> tuple[str, ...]:  # noqa: D102
+        with self._connected() as link, translated(self._database):
+            link.allow(self._options.lock_deadline_ms)
+            return faults(link)
+
+    def backup(self, target: Path) -> Counts:  # noqa: D102
+        with self._connected() as link, translated(self._database):
+            link.allow(self._options.lock_deadline_ms)
+            return write_backup(link, target, self._world)
+
+    def interrupt(self) -> None:  # noqa: D102
+        self._stopping = True
+        with self._guard:
+            for link in self._in_use:
+                link.interrupt()
+
+    def close(self) -> None:  # noqa: D102
+        with self._guard:
+            idle, self._idle = self._idle, []
+        for link in idle:
+            with suppress(apsw.Error):
+                link.close()
+
+    @contextmanager
+    def _connected(self) -> Iterator[Link]:
+        link = self._take()
+        try:
+            yield link
+        finally:
+            self._give_back(link)
+
+    def _take(self) -> Link:
+        if self._stopping:
+            raise Busy("keepwell is stopping.", hint=BUSY_HINT)
+        with self._guard:
+            link = self._idle.pop() if self._idle else None
+        if link is None:
+            link = self._opened()
+        with self._guard:
+            self._in_use.add(link)
+        return link
+
+    def _give_back(self, link: Link) -> None:
+        with self._guard:
+            self._in_use.discard(link)
+            # a connection to a read-only store is not kept: the folder may become writable, or be written by others
+            if link.mode == "write" and not self._stopping:
+                self._idle.append(link)
+                return
+        link.close()
+
+    def _opened(self) -> Link:
+        with translated(self._database):
+            try:
+                refuse_unfit(self._database)
+            except OSError as error:
+                raise denied(self._database, error) from None
+            link = Link(self._database, self._mode(), self._world, busy_timeout_ms=self._options.busy_timeout_ms)
+            try:
+                self._configure(link)
+            except BaseException:
+                link.close()
+                raise
+            return link
+
+    def _mode(self) -> Mode:
+        folder = self._database.parent
+        if os.access(self._database, os.W_OK) and os.access(folder, os.W_OK) and self._key:
+            return "write"
+        wal = self._database.with_name(self._database.name + "-wal")
+        return "read" if wal.exists() else "frozen"
+
+    def _configure(self, link: Link) -> None:
+        link.allow(self._options.lock_deadline_ms)
+        refuse_other(link.value("application_id"), link.value("user_version"), self._database)
+        link.rows("foreign_keys")
+        link.rows("distrust_schema")
+        if link.mode != "write":
+            link.rows("read_only")
+            return
+        link.rows(f"synchronous_{self._options.synchronous}")
+        if link.value("journal_mode") != self.journal_mode:
+            link.run_patiently(f"journal_{self.journal_mode}")
+        link.rows("wal_autocheckpoint")
+        link.rows("wal_size_limit")
+
+
+def _existing(folder: Path) -> Path:
+    return next((path for path in (folder, *folder.parents) if path.exists()), folder)
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None
