@@ -1,10 +1,20 @@
 """From settings to a library: the only module that names concrete engines and reads clock and randomness."""
 
 import os
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
+from keepwell import __version__, workspace
+from keepwell.config import Resolved, Settings
+from keepwell.model.errors import Invalid
 from keepwell.model.identity import uuid7
+from keepwell.model.lesson import Author
+from keepwell.model.scope import Project
+from keepwell.operations.library import Caller, Library, Permissions
+from keepwell.store.local.engine import LocalStore, Options
 from keepwell.store.world import World
 
 
@@ -18,6 +28,76 @@ def real_world() -> World:
     )
 
 
-def new_uid(world: World) -> Callable[[], str]:
+def uid_maker(world: World) -> Callable[[], str]:
     """A maker of fresh UUIDs of version 7."""
     return lambda: uuid7(world.now_ms(), world.random_bytes(10))
+
+
+@contextmanager
+def open_library(
+    resolved: Resolved, *, person: bool, fits: Callable[[object], bool] = lambda _reply: True
+) -> Iterator[Library]:
+    """The store of these settings with its caller, closed at the end of the block.
+
+    A person at the terminal may write what they type, and browsing is not counted as a delivery unless `--client` says
+    that an assistant is asking. An assistant gets the permissions of its launch, and `fits` bounds its replies.
+    """
+    settings = resolved.settings
+    world = real_world()
+    new_uid = uid_maker(world)
+    store = LocalStore(
+        settings.database, device=settings.device, world=world, new_uid=new_uid, options=_options(settings)
+    )
+    try:
+        yield Library(
+            store,
+            Caller(
+                permissions=_permissions(settings, person=person),
+                author=Author("person" if person else "assistant", settings.client, settings.session, settings.model),
+                project=project_finder(settings, dict(os.environ)),
+                fits=fits,
+                counts_retrievals=not person or "client" in resolved.chosen,
+            ),
+            new_uid,
+            folder_exists=lambda path: Path(path).is_dir(),
+            version=__version__,
+        )
+    finally:
+        store.close()
+
+
+def _options(settings: Settings) -> Options:
+    return Options(
+        journal_mode=settings.journal_mode,
+        synchronous=settings.synchronous,
+        busy_timeout_ms=settings.sqlite_busy_timeout_ms,
+        lock_deadline_ms=settings.lock_deadline_ms,
+        shared_mount=settings.shared_mount,
+    )
+
+
+def _permissions(settings: Settings, *, person: bool) -> Permissions:
+    global_read = not settings.no_global_read
+    if person:
+        return Permissions(write=True, global_write=global_read, global_read=global_read)
+    return Permissions(settings.allow_write, settings.allow_global_write, global_read)
+
+
+def project_finder(settings: Settings, environment: dict[str, str]) -> Callable[[], Project]:
+    """A function that gives the launch's project, found once; a failure is told and tried again at the next call."""
+    found: list[Project] = []
+    guard = threading.Lock()
+
+    def project() -> Project:
+        with guard:
+            if not found:
+                found.append(_resolve(settings, environment))
+            return found[0]
+
+    return project
+
+
+def _resolve(settings: Settings, environment: dict[str, str]) -> Project:
+    if settings.workspace is None:
+        raise Invalid("the working directory is gone.", hint="Name the project's folder with --workspace.")
+    return workspace.resolve(settings.workspace, environment=environment, explicit=settings.workspace_is_explicit)

@@ -1,0 +1,333 @@
+"""The reference engine: everything in memory, derived by folding the log. For tests of what engines must agree on.
+
+Nothing is durable and one process alone can use it. It keeps only the log, the deliveries and the receipts; every
+answer is computed from them, so that it says in the plainest way what an engine has to answer.
+"""
+
+import copy
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from keepwell.model.change import FIRST_STAMP, Change, ChangeKind, Draft, LessonState, fold
+from keepwell.model.errors import Busy, Conflict, NotFound, Unsupported
+from keepwell.model.lesson import Event, Feedback, Lesson, Statistics, Status, Verdict
+from keepwell.model.query import Candidate, LessonQuery
+from keepwell.model.scope import Project, Scope, ScopeKind, ScopeRef, ScopeSummary
+from keepwell.model.text import key_fingerprint, keyed_digest, text_hash
+from keepwell.store.port import Capabilities, Counts, Receipt, StoreStatus
+from keepwell.store.world import World
+
+_TEXT_WEIGHT: Final = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Delivery:
+    request_id: int
+    lesson_id: int
+    at: int
+
+
+@dataclass(slots=True)
+class _Contents:
+    scopes: list[Scope] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    deliveries: list[_Delivery] = field(default_factory=list)
+    receipts: dict[tuple[str, str], Receipt] = field(default_factory=dict)
+
+
+class MemoryReader:
+    """`store.port.Reader` over the contents of one instant."""
+
+    def __init__(self, contents: _Contents, key: bytes) -> None:
+        self._contents = contents
+        self._key = key
+
+    @property
+    def _lessons(self) -> dict[str, LessonState]:
+        return fold(self._contents.changes)
+
+    def _ids(self) -> dict[str, int]:
+        added = (change.subject for change in self._contents.changes if change.kind is ChangeKind.LESSON_ADDED)
+        return {uid: number for number, uid in enumerate(added, start=1)}
+
+    def _uid(self, lesson_id: int) -> str | None:
+        return next((uid for uid, number in self._ids().items() if number == lesson_id), None)
+
+    def scope(self, ref: ScopeRef) -> Scope | None:  # noqa: D102 - the port's docstring holds
+        path = ref.project.path if ref.project else None
+        found = (s for s in self._contents.scopes if s.kind is ref.kind and s.project_path == path)
+        return next(found, None)
+
+    def moved_scope(self, project: Project) -> Scope | None:  # noqa: D102
+        moved = [
+            scope
+            for scope in self._contents.scopes
+            if scope.kind is ScopeKind.PROJECT
+            and scope.folder_inode is not None
+            and scope.folder_inode == project.inode
+            and scope.project_path != project.path
+        ]
+        return moved[-1] if moved else None
+
+    def scopes(self) -> tuple[ScopeSummary, ...]:  # noqa: D102
+        ordered = sorted(self._contents.scopes, key=lambda scope: (scope.kind, scope.project_path or ""))
+        return tuple(self._summary(scope) for scope in ordered)
+
+    def _summary(self, scope: Scope) -> ScopeSummary:
+        states = [lesson.status for lesson in self._lessons.values() if lesson.scope_uid == scope.uid]
+        return ScopeSummary(scope, states.count(Status.ACTIVE), states.count(Status.ARCHIVED))
+
+    def lesson(self, lesson_id: int) -> Lesson | None:  # noqa: D102
+        uid = self._uid(lesson_id)
+        return self._as_lesson(uid, self._lessons[uid]) if uid else None
+
+    def _as_lesson(self, uid: str, state: LessonState) -> Lesson:
+        ids = self._ids()
+        return Lesson(
+            id=ids[uid],
+            uid=uid,
+            scope=next(scope for scope in self._contents.scopes if scope.uid == state.scope_uid),
+            text=state.text or "",
+            evidence=state.evidence,
+            status=state.status,
+            supersedes_id=ids[state.supersedes] if state.supersedes else None,
+            superseded_by=tuple(ids[other] for other, lesson in self._lessons.items() if lesson.supersedes == uid),
+            author=state.author,
+            created_at=state.created_at,
+            archived_at=state.archived_at,
+        )
+
+    def active_lesson(self, scope: Scope, text_hash: str) -> Lesson | None:  # noqa: D102
+        for uid, state in self._active((scope.uid,)):
+            if _hash(state) == text_hash:
+                return self._as_lesson(uid, state)
+        return None
+
+    def _active(self, scope_uids: tuple[str, ...]) -> Iterator[tuple[str, LessonState]]:
+        for uid, state in self._lessons.items():
+            if state.status is Status.ACTIVE and state.scope_uid in scope_uids:
+                yield uid, state
+
+    def statistics(self, lesson_id: int) -> Statistics:  # noqa: D102
+        delivered = [delivery.at for delivery in self._contents.deliveries if delivery.lesson_id == lesson_id]
+        uid = self._uid(lesson_id)
+        reports = self._lessons[uid].feedback if uid else []
+        verdicts = [report.verdict for report in reports]
+        return Statistics(
+            retrieval_count=len(delivered),
+            useful_count=verdicts.count(Verdict.USEFUL),
+            not_useful_count=verdicts.count(Verdict.NOT_USEFUL),
+            incorrect_count=verdicts.count(Verdict.INCORRECT),
+            outdated_count=verdicts.count(Verdict.OUTDATED),
+            last_retrieved_at=max(delivered, default=None),
+            last_feedback_at=reports[-1].stamp.ms if reports else None,
+            last_verdict=verdicts[-1] if verdicts else None,
+        )
+
+    def events(self, lesson_id: int, *, limit: int) -> tuple[Event, ...]:  # noqa: D102
+        uid = self._uid(lesson_id)
+        happened = self._lessons[uid].events if uid else []
+        ids = self._ids()
+        events = [
+            Event(
+                id=change.seq,
+                action=action,
+                author=change.author,
+                reason=change.payload.reason if change.payload else None,
+                successor_id=ids[successor] if successor else None,
+                created_at=change.stamp.ms,
+            )
+            for action, successor, change in reversed(happened)
+        ]
+        return tuple(events[:limit])
+
+    def feedback(self, lesson_id: int, *, limit: int) -> tuple[Feedback, ...]:  # noqa: D102
+        uid = self._uid(lesson_id)
+        reports = self._lessons[uid].feedback if uid else []
+        return tuple(map(_as_feedback, reversed(reports[-limit:] if limit else [])))
+
+    def search(self, query: LessonQuery) -> tuple[Candidate, ...]:  # noqa: D102
+        uids = tuple(scope.uid for scope in self._contents.scopes if scope.id in query.scope_ids)
+        ids = self._ids()
+        scored = [Candidate(ids[uid], _score(state, query.words)) for uid, state in self._active(uids)]
+        ranked = sorted((hit for hit in scored if hit.score), key=lambda hit: (-hit.score, -hit.lesson_id))
+        return tuple(ranked[: query.limit])
+
+    def receipt(self, scope: ScopeRef, operation_id: str) -> Receipt | None:  # noqa: D102
+        return self._contents.receipts.get((_scope_key(scope), operation_id))
+
+    def changes(self, *, after: int, limit: int) -> tuple[Change, ...]:  # noqa: D102
+        return tuple(self._contents.changes[after : after + limit])
+
+    def counts(self) -> Counts:  # noqa: D102
+        lessons = self._lessons.values()
+        return Counts(
+            scopes=len(self._contents.scopes),
+            lessons=len(lessons),
+            active_lessons=sum(lesson.status is Status.ACTIVE for lesson in lessons),
+            changes=len(self._contents.changes),
+            retrievals=len(self._contents.deliveries),
+            feedback=sum(len(lesson.feedback) for lesson in lessons),
+        )
+
+    def fingerprint(self, data: str) -> str:  # noqa: D102
+        return f"{key_fingerprint(self._key)}:{keyed_digest(self._key, data.encode())}"
+
+
+class MemoryWriter(MemoryReader):
+    """`store.port.Writer` over contents that become the store's own when the block ends well."""
+
+    def __init__(
+        self, contents: _Contents, key: bytes, *, device: str, now_ms: Callable[[], int], new_uid: Callable[[], str]
+    ) -> None:
+        super().__init__(contents, key)
+        self._device = device
+        self._now_ms = now_ms
+        self._new_uid = new_uid
+
+    def append(self, draft: Draft) -> int:  # noqa: D102 - the port's docstring holds
+        self._require_fit(draft)
+        scope = self.scope(draft.scope) or self._new_scope(draft.scope)
+        last = max((change.stamp for change in self._contents.changes), default=FIRST_STAMP)
+        self._contents.changes.append(
+            Change(
+                seq=len(self._contents.changes) + 1,
+                uid=self._new_uid(),
+                stamp=last.next(now_ms=self._now_ms(), device=self._device),
+                kind=draft.kind,
+                subject=draft.subject,
+                scope_uid=scope.uid,
+                author=draft.author,
+                supersedes=draft.supersedes,
+                verdict=draft.verdict,
+                digest=keyed_digest(self._key, draft.payload.to_json().encode()),
+                key_id=key_fingerprint(self._key),
+                payload=draft.payload,
+            )
+        )
+        return self._ids()[draft.subject]
+
+    def _require_fit(self, draft: Draft) -> None:
+        lessons = self._lessons
+        to_archive = draft.subject if draft.kind is ChangeKind.LESSON_ARCHIVED else draft.supersedes
+        if to_archive and (to_archive not in lessons or lessons[to_archive].status is Status.ARCHIVED):
+            raise Conflict("the lesson is not active any more.", hint="Read it again with memory_get.")
+        if draft.kind is ChangeKind.LESSON_RATED and draft.subject not in lessons:
+            raise NotFound("there is no such lesson to report on.")
+
+    def _new_scope(self, ref: ScopeRef) -> Scope:
+        project = ref.project
+        scope = Scope(
+            id=len(self._contents.scopes) + 1,
+            uid=self._new_uid(),
+            kind=ref.kind,
+            name=project.name if project else "global",
+            project_path=project.path if project else None,
+            folder_inode=project.inode if project else None,
+            created_at=self._now_ms(),
+        )
+        self._contents.scopes.append(scope)
+        return scope
+
+    def record_retrievals(self, lesson_ids: tuple[int, ...], *, method: str) -> int:  # noqa: ARG002, D102
+        request_id = max((delivery.request_id for delivery in self._contents.deliveries), default=0) + 1
+        self._contents.deliveries += [_Delivery(request_id, number, self._now_ms()) for number in lesson_ids]
+        return request_id
+
+    def remember(self, scope: ScopeRef, operation_id: str, receipt: Receipt) -> None:  # noqa: D102
+        self._contents.receipts[_scope_key(scope), operation_id] = receipt
+
+    def relink(self, scope: Scope, project: Project) -> None:  # noqa: D102
+        if self.scope(ScopeRef(project)):
+            raise Conflict("this project has lessons under its present path already.")
+        moved = replace(scope, project_path=project.path, name=project.name, folder_inode=project.inode)
+        self._contents.scopes[self._contents.scopes.index(scope)] = moved
+
+
+class MemoryStore:
+    """A store that ends with the process."""
+
+    capabilities: Final = Capabilities(name="memory", durable=False, multi_process=False, backup=False)
+
+    def __init__(self, *, device: str, world: World, new_uid: Callable[[], str]) -> None:
+        self._device: Final = device
+        self._world: Final = world
+        self._new_uid: Final = new_uid
+        self._key: Final = world.random_bytes(32)
+        self._turn: Final = threading.Lock()
+        self._contents = _Contents()
+        self._stopping = False
+
+    @contextmanager
+    def reading(self) -> Iterator[MemoryReader]:  # noqa: D102 - the port's docstring holds
+        yield MemoryReader(self._contents, self._key)
+
+    @contextmanager
+    def writing(self, *, patience_ms: int | None = None) -> Iterator[MemoryWriter]:  # noqa: D102
+        if self._stopping or not self._turn.acquire(timeout=(patience_ms or 10_000) / 1000):
+            raise Busy("the store is busy; retry later.")
+        try:
+            # writers change a copy, so that readers keep their instant and a failure leaves nothing behind
+            contents = copy.deepcopy(self._contents)
+            yield MemoryWriter(
+                contents, self._key, device=self._device, now_ms=self._world.now_ms, new_uid=self._new_uid
+            )
+            self._contents = contents
+        finally:
+            self._turn.release()
+
+    def status(self) -> StoreStatus:  # noqa: D102
+        with self.reading() as reader:
+            return StoreStatus(
+                engine=self.capabilities.name,
+                database=None,
+                writable=True,
+                schema_version=1,
+                journal_mode=None,
+                synchronous=None,
+                file_system=None,
+                database_bytes=None,
+                wal_bytes=None,
+                counts=reader.counts(),
+            )
+
+    def check(self) -> tuple[str, ...]:  # noqa: D102
+        return ()
+
+    def backup(self, target: Path) -> Counts:  # noqa: D102
+        raise Unsupported("a store in memory has no file to back up.", target=target)
+
+    def interrupt(self) -> None:  # noqa: D102
+        self._stopping = True
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def _scope_key(scope: ScopeRef) -> str:
+    return scope.project.path if scope.project else ""
+
+
+def _hash(state: LessonState) -> str:
+    return text_hash(state.text or "")
+
+
+def _as_feedback(change: Change) -> Feedback:
+    reason = change.payload.reason if change.payload else None
+    return Feedback(change.seq, change.verdict or Verdict.USEFUL, reason, change.author, change.stamp.ms)
+
+
+def _score(state: LessonState, words: tuple[str, ...]) -> float:
+    asked = {part for word in words for part in _parts(word)}
+    text = asked & _parts(state.text or "")
+    evidence = asked & {part for item in state.evidence for part in _parts(item.description)}
+    return _TEXT_WEIGHT * len(text) + len(evidence)
+
+
+def _parts(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.casefold()))
