@@ -1,6 +1,5 @@
 """Operations as MCP tools, through the SDK's low-level server; one door catches everything that goes wrong."""
 
-import json
 import logging
 from collections.abc import Sequence
 from functools import partial
@@ -28,9 +27,6 @@ from keepwell.operations.table import Effect, Operation
 from keepwell.surfaces.render import to_json, to_plain
 from keepwell.surfaces.schema import input_schema, output_schema
 
-RESULT_BYTES: Final = 128 * 1024
-"""The largest complete tool result: its text and its structured form together, as JSON in UTF-8."""
-
 THREADS: Final = 8
 """How many calls of one connection work at the same time."""
 
@@ -43,16 +39,7 @@ INSTRUCTIONS: Final = (
     "project is bound at launch; use scope global only for what holds in every project."
 )
 
-# what a reply may still gain after it was measured: a request id and a warning
-_ROOM: Final = 1_024
-
 _log: Final = logging.getLogger(__name__)
-
-
-def fits(reply: object) -> bool:
-    """Whether a reply stays within `RESULT_BYTES` as a complete tool result."""
-    text = to_json(to_plain(reply))
-    return len(text.encode()) + len(json.dumps(text, ensure_ascii=False).encode()) + _ROOM <= RESULT_BYTES
 
 
 def build_server(library: Library, *, toolsets: Sequence[str]) -> Server[Any]:

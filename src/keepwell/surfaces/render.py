@@ -3,7 +3,13 @@
 import json
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
+
+RESULT_BYTES: Final = 128 * 1024
+"""The largest complete tool result: its text and its structured form together, as JSON in UTF-8."""
+
+# what a reply may still gain after it was measured: a request id and a warning
+_ROOM: Final = 1_024
 
 
 def to_plain(value: object) -> Any:
@@ -28,3 +34,9 @@ def moment(ms: int) -> str:
 def to_json(plain: object) -> str:
     """Compact JSON on one line; non-ASCII stays as it is."""
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
+
+
+def fits(reply: object) -> bool:
+    """Whether a reply stays within `RESULT_BYTES` as a complete tool result, which carries it as text and structured."""
+    text = to_json(to_plain(reply))
+    return len(text.encode()) + len(to_json(text).encode()) + _ROOM <= RESULT_BYTES

@@ -8,6 +8,7 @@ from typing import Final
 from keepwell.config import Resolved
 from keepwell.model.errors import KeepwellError
 from keepwell.operations.library import Library
+from keepwell.surfaces.render import fits
 from keepwell.wiring import open_library
 
 _log: Final = logging.getLogger(__name__)
@@ -19,7 +20,7 @@ def run(resolved: Resolved) -> int:
     Settings and the store are checked before the costly import of the SDK, so that a wrong launch fails at once.
     """
     parent = os.getppid()
-    with open_library(resolved, person=False) as library:
+    with open_library(resolved, person=False, fits=fits) as library:
         threading.Thread(target=_find_project, args=(library,), daemon=True).start()
         return _serve(library, resolved, parent)
 
