@@ -69,7 +69,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the process was started in; `cwd` is None where the working directory is gone, `home` where none is known."""
+    """What the process was started in; `cwd` is None where the folder is gone, `home` where none is known."""
 
     environment: Mapping[str, str]
     cwd: Path | None

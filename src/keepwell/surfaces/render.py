@@ -37,6 +37,6 @@ def to_json(plain: object) -> str:
 
 
 def fits(reply: object) -> bool:
-    """Whether a reply stays within `RESULT_BYTES` as a complete tool result, which carries it as text and structured."""
+    """Whether a reply stays within `RESULT_BYTES` as a tool result, which carries it as text and structured."""
     text = to_json(to_plain(reply))
     return len(text.encode()) + len(to_json(text).encode()) + _ROOM <= RESULT_BYTES

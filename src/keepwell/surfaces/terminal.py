@@ -122,7 +122,7 @@ def _can_show(text: str, encoding: str | None) -> bool:
 
 
 @singledispatch
-def _show(reply: object, screen: Screen) -> None:
+def _show(reply: object, _screen: Screen) -> None:
     raise TypeError(f"no view for {type(reply).__name__}")
 
 
