@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from keepwell import __version__, workspace
+from keepwell import workspace
 from keepwell.config import Resolved, Settings
 from keepwell.model.errors import Invalid
 from keepwell.model.identity import uuid7
@@ -16,6 +16,7 @@ from keepwell.model.scope import Project
 from keepwell.operations.library import Caller, Library, Permissions
 from keepwell.store.local.engine import LocalStore, Options
 from keepwell.store.world import World
+from keepwell.version import VERSION
 
 
 def real_world() -> World:
@@ -60,7 +61,7 @@ def open_library(
             ),
             new_uid,
             folder_exists=lambda path: Path(path).is_dir(),
-            version=__version__,
+            version=VERSION,
         )
     finally:
         store.close()

@@ -8,12 +8,13 @@ from typing import Any, Final
 
 import click
 
-from keepwell import __version__, config, log
+from keepwell import config, log
 from keepwell.model.errors import Internal, Invalid, KeepwellError
 from keepwell.operations import OPERATIONS
 from keepwell.operations.table import Choice, Flag, Integer, Operation, Parameter, Records
 from keepwell.surfaces.failures import exit_code
 from keepwell.surfaces.render import to_json, to_plain
+from keepwell.version import VERSION
 
 PROGRAM: Final = "keepwell"
 INTERRUPTED: Final = 130
@@ -123,7 +124,7 @@ def _json_option() -> click.Option:
 def _version_option() -> click.Option:
     def show(context: click.Context, _parameter: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's shape
         if value:
-            click.echo(f"{PROGRAM} {__version__}")
+            click.echo(f"{PROGRAM} {VERSION}")
             context.exit()
 
     return click.Option(

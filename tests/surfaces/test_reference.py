@@ -1,0 +1,40 @@
+"""The generated pages: current, and complete."""
+
+from pathlib import Path
+
+import pytest
+
+from keepwell.config import SETTINGS
+from keepwell.model.errors import CODES
+from keepwell.operations import OPERATIONS
+from keepwell.surfaces import reference
+
+FOLDER = Path(__file__).parents[2] / "docs" / "reference"
+
+
+@pytest.fixture(autouse=True)
+def _usual_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.mark.parametrize("name", ["tools.md", "commands.md", "settings.md", "errors.md"])
+def test_a_committed_page_is_what_the_code_says(name: str) -> None:
+    written = (FOLDER / name).read_text(encoding="utf-8")
+    assert written == reference.pages()[name], "run: python -m keepwell.surfaces.reference docs/reference"
+
+
+def test_every_tool_command_setting_and_error_code_is_documented() -> None:
+    pages = reference.pages()
+    for operation in OPERATIONS:
+        assert operation.tool is None or f"## {operation.tool}\n" in pages["tools.md"]
+        assert operation.command is None or f"## keepwell {operation.command}\n" in pages["commands.md"]
+    assert all(f"## {setting.name}\n" in pages["settings.md"] for setting in SETTINGS)
+    assert all(f"| `{code}` |" in pages["errors.md"] for code in CODES)
+
+
+def test_check_names_a_page_that_is_not_current(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert reference.main([str(tmp_path)]) == 0
+    assert reference.main([str(tmp_path), "--check"]) == 0
+    (tmp_path / "tools.md").write_text("old", encoding="utf-8")
+    assert reference.main([str(tmp_path), "--check"]) == 1
+    assert "tools.md" in capsys.readouterr().err
