@@ -126,8 +126,8 @@ def _errors() -> str:
         f"| `{error.code}` | {EXIT_CODES[error.code]} | {_on_one_line(error.__doc__)} |" for error in FAMILY
     )
     return (
-        "Over MCP an error is a tool error (`isError`) with one line of text: code, sentence, hint. On the command line "
-        "that line goes to standard error, and the exit status tells the code.\n\n"
+        "Over MCP an error is a tool error (`isError`) with one line of text: code, sentence, hint. On the command "
+        "line that line goes to standard error, and the exit status tells the code.\n\n"
         f"| code | exit status | meaning |\n|---|---|---|\n{rows}"
     )
 
