@@ -6,6 +6,7 @@ Every wait has a generous limit and fails with what the process wrote to standar
 import json
 import os
 import queue
+import select
 import signal
 import subprocess
 import threading
@@ -51,6 +52,9 @@ class RawPipe:
             env=environment(env),
             cwd=cwd,
         )
+        assert self.process.stdin is not None
+        # A server that reads no more must fail the test, not hold it up.
+        os.set_blocking(self.process.stdin.fileno(), False)
         self.output: Final = _Drain(self.process.stdout)
         self.errors: Final = _Drain(self.process.stderr)
         self._last_id = 0
@@ -62,9 +66,11 @@ class RawPipe:
     def send_bytes(self, data: bytes) -> None:
         """Send exactly `data`."""
         assert self.process.stdin is not None
+        descriptor = self.process.stdin.fileno()
         rest = memoryview(data)
         while rest:
-            rest = rest[self.process.stdin.write(rest) or 0 :]
+            assert select.select([], [descriptor], [], PATIENCE_SECONDS)[1], f"not read; {self.errors.text}"
+            rest = rest[os.write(descriptor, rest) :]
 
     def send(self, message: object) -> None:
         """Send `message` as one line of JSON, with raw non-ASCII text."""

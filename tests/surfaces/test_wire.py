@@ -142,6 +142,7 @@ def test_what_asks_nothing_gets_no_answer_and_the_next_call_works(server: RawPip
         ("-9223372036854775809", -9223372036854775809),
         ("1" * 640, int("1" * 640)),
         ("[" * 190 + "]" * 190, None),
+        ("[" + "[]," * 300 + "1]", None),
         ('{"":{"a b":[null,true,1.5]}}', {"": {"a b": [None, True, 1.5]}}),
     ],
     ids=lambda value: str(value)[:20].encode("ascii", "backslashreplace").decode(),
