@@ -1,10 +1,10 @@
 """Taking lessons in from a file: JSON Lines, one object of `memory_add` arguments a line (jsonlines.org)."""
 
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from keepwell.model import jsonform
 from keepwell.model.errors import Busy, Denied, Invalid, KeepwellError, NotFound
 from keepwell.model.text import text_hash
 from keepwell.operations import lessons
@@ -53,9 +53,9 @@ def _numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 
 def _parsed(line: bytes) -> dict[str, Any]:
     try:
-        value = json.loads(line.decode())
-    except (UnicodeDecodeError, ValueError, RecursionError):
-        raise Invalid("the line is not JSON in UTF-8.") from None
+        value = jsonform.parse(line.decode())
+    except UnicodeDecodeError:
+        raise Invalid("the line is not in UTF-8.") from None
     if not isinstance(value, dict):
         raise Invalid("the line is not a JSON object.")
     return value

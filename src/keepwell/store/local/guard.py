@@ -72,18 +72,23 @@ def refuse_other(application: int, version: int, database: Path) -> None:
 
 def _judge_wal(wal: Path) -> None:
     """Raise `Corrupt` for a write-ahead log whose header is damaged: SQLite would silently ignore all it holds."""
+    # another process may be writing the header just now: only one that stays wrong is damaged
+    if not any(_wal_is_sound(wal) for _ in range(3)):
+        raise Corrupt("the store's write-ahead log is damaged.", hint=_RESTORE, file=wal)
+
+
+def _wal_is_sound(wal: Path) -> bool:
     try:
         with wal.open("rb") as file:
             header = file.read(_WAL_HEADER_BYTES)
     except FileNotFoundError:
-        return
+        return True
     if len(header) < _WAL_HEADER_BYTES or not any(header):
         # nothing was ever committed to it
-        return
+        return True
     (magic,) = struct.unpack(">I", header[:4])
     order = _WAL_MAGIC.get(magic)
-    if order is None or _wal_checksum(header[:24], order) != struct.unpack(">II", header[24:]):
-        raise Corrupt("the store's write-ahead log is damaged.", hint=_RESTORE, file=wal)
+    return order is not None and _wal_checksum(header[:24], order) == struct.unpack(">II", header[24:])
 
 
 def _wal_checksum(data: bytes, order: str) -> tuple[int, int]:
