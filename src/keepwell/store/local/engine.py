@@ -1,5 +1,6 @@
 """The local engine: `store.port.Store` on one SQLite file."""
 
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -23,6 +24,8 @@ from keepwell.store.local.reader import LocalReader
 from keepwell.store.local.writer import LocalWriter
 from keepwell.store.port import Capabilities, Counts, StoreStatus
 from keepwell.store.world import World
+
+_log: Final = logging.getLogger(__name__)
 
 _SYNCHRONOUS: Final = {1: "normal", 2: "full"}
 
@@ -67,15 +70,23 @@ class LocalStore:
         self._stopping = False
         self.file_system: Final = file_system_of(_existing(database.parent))
         self._key: Final = self._prepare()
-        with self._connected():
-            # opening once now finds a damaged or foreign store before the first call does
-            pass
+        # opening once now finds a damaged or foreign store before the first call does
+        with self._connected() as link:
+            self._warn(link)
 
     @property
     def journal_mode(self) -> Literal["wal", "delete"]:
         """The journal mode that suits the settings and the file system."""
         shared = {"yes": True, "no": False}.get(self._options.shared_mount, self.file_system in SHARED)
         return "delete" if shared else self._options.journal_mode
+
+    def _warn(self, link: Link) -> None:
+        if link.mode != "write":
+            _log.warning("the store can only be read: no permission to write to %s", self._database.parent)
+        if self.journal_mode != self._options.journal_mode:
+            _log.warning(
+                "%s lies on a shared file system (%s): using the rollback journal", self._database, self.file_system
+            )
 
     def _prepare(self) -> bytes:
         with translated(self._database):
