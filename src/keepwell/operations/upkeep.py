@@ -15,9 +15,8 @@ from keepwell.operations.replies import (
     ScopeRow,
     Scopes,
     State,
-    Totals,
 )
-from keepwell.store.port import Counts, Reader
+from keepwell.store.port import Reader
 
 ALL_EVENTS: Final = 1_000_000
 
@@ -39,7 +38,7 @@ def status(library: Library, *, check: bool) -> State:
         wal_bytes=state.wal_bytes,
         project=project,
         project_problem=problem,
-        totals=_totals(state.counts),
+        totals=state.counts,
         checked=check,
         faults=library.store.check() if check else (),
     )
@@ -50,17 +49,6 @@ def _project(library: Library) -> tuple[str | None, str | None]:
         return library.caller.project().path, None
     except KeepwellError as error:
         return None, error.line
-
-
-def _totals(counts: Counts) -> Totals:
-    return Totals(
-        counts.scopes,
-        counts.lessons,
-        counts.active_lessons,
-        counts.changes,
-        counts.retrievals,
-        counts.feedback,
-    )
 
 
 def scopes(library: Library) -> Scopes:
@@ -123,4 +111,4 @@ def backup(library: Library, *, output: str) -> BackedUp:
     """A verified copy of one instant, taken while servers run."""
     target = Path(output).expanduser().absolute()
     counts = library.store.backup(target)
-    return BackedUp(str(target), target.stat().st_size, verified=True, totals=_totals(counts))
+    return BackedUp(str(target), target.stat().st_size, verified=True, totals=counts)

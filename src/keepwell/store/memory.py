@@ -13,13 +13,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from keepwell.model.census import Counts
 from keepwell.model.change import FIRST_STAMP, Change, ChangeKind, Draft, LessonState, fold
 from keepwell.model.errors import Busy, Conflict, NotFound, Unsupported
 from keepwell.model.lesson import Event, Feedback, Lesson, Statistics, Status, Verdict
 from keepwell.model.query import Candidate, LessonQuery
 from keepwell.model.scope import Project, Scope, ScopeKind, ScopeRef, ScopeSummary
 from keepwell.model.text import key_fingerprint, keyed_digest, text_hash
-from keepwell.store.port import Capabilities, Counts, Receipt, StoreStatus
+from keepwell.store.port import Capabilities, Receipt, StoreStatus
 from keepwell.store.world import World
 
 _TEXT_WEIGHT: Final = 4.0

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from keepwell.model.census import Counts
 from keepwell.model.change import Change, Draft
 from keepwell.model.lesson import Event, Feedback, Lesson, Statistics
 from keepwell.model.query import Candidate, LessonQuery
@@ -28,18 +29,6 @@ class Capabilities:
     durable: bool
     multi_process: bool
     backup: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """How many rows there are, over all scopes."""
-
-    scopes: int
-    lessons: int
-    active_lessons: int
-    changes: int
-    retrievals: int
-    feedback: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from keepwell.model.census import Counts
 from keepwell.operations.replies import (
     BackedUp,
     Details,
@@ -27,7 +28,6 @@ from keepwell.operations.replies import (
     Report,
     Scopes,
     State,
-    Totals,
     Written,
 )
 from keepwell.surfaces.render import moment
@@ -271,7 +271,7 @@ def _(reply: State, screen: Screen) -> None:
         screen.say("\n".join(map(visible, reply.faults)) or "Everything was read and compared; no fault was found.")
 
 
-def _total_rows(totals: Totals) -> list[tuple[str, object]]:
+def _total_rows(totals: Counts) -> list[tuple[str, object]]:
     return [
         ("scopes", totals.scopes),
         ("lessons", f"{totals.lessons} ({totals.active_lessons} active)"),

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
+from keepwell.model.census import Counts
 from keepwell.model.errors import Conflict, Corrupt, Denied, NotFound
 from keepwell.store.local.files import make_private_file, publish
 from keepwell.store.local.inspect import faults
 from keepwell.store.local.link import Link
-from keepwell.store.port import Counts
 from keepwell.store.world import World
 
 

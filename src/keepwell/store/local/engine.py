@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 import apsw
 
+from keepwell.model.census import Counts
 from keepwell.model.errors import Busy
 from keepwell.store.local.backup import write_backup
 from keepwell.store.local.complaints import BUSY_HINT, denied, translated
@@ -22,7 +23,7 @@ from keepwell.store.local.link import Link, Mode
 from keepwell.store.local.mounts import SHARED, file_system_of
 from keepwell.store.local.reader import LocalReader
 from keepwell.store.local.writer import LocalWriter
-from keepwell.store.port import Capabilities, Counts, StoreStatus
+from keepwell.store.port import Capabilities, StoreStatus
 from keepwell.store.world import World
 
 _log: Final = logging.getLogger(__name__)

@@ -1,5 +1,6 @@
 """Reading one instant of the local store."""
 
+from keepwell.model.census import Counts
 from keepwell.model.change import Change
 from keepwell.model.lesson import Event, Evidence, Feedback, Lesson, Statistics, Status, Verdict
 from keepwell.model.query import Candidate, LessonQuery
@@ -7,7 +8,7 @@ from keepwell.model.scope import Project, Scope, ScopeRef, ScopeSummary
 from keepwell.model.text import key_fingerprint, keyed_digest
 from keepwell.store.local.link import Link, Row
 from keepwell.store.local.rows import to_author, to_change, to_event, to_feedback, to_scope
-from keepwell.store.port import Counts, Receipt
+from keepwell.store.port import Receipt
 
 
 class LocalReader:
