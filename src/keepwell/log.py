@@ -1,6 +1,5 @@
 """Diagnostics: to standard error or a file, never to standard output; one line each, with secrets taken out."""
 
-import io
 import logging
 import os
 import re
@@ -53,10 +52,10 @@ class _Diagnostics(logging.StreamHandler[TextIO]):
     """A handler whose failures disturb nobody: the reader of standard error may be gone, or the disk full."""
 
     def __init__(self, file: Path | None) -> None:
-        self._own = _private(file) if file else None
         # standard error is None where a launcher closed it
         standard: TextIO | None = sys.stderr
-        super().__init__(self._own or standard or io.StringIO())
+        self._own = _private(file or Path(os.devnull)) if file or not standard else None
+        super().__init__(self._own or standard)
         self.setFormatter(_OneLine())
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802 - the name is logging's

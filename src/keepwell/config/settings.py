@@ -11,12 +11,14 @@ from keepwell.operations import TOOLSETS
 class Setting:
     """One setting: its names in each source, how its value is read, and what it is for.
 
-    A switch is a flag without a value. `default` is None where it is worked out, or where there is none.
+    A switch is a flag without a value; the help of other flags calls the value `takes`. `default` is None where it is
+    worked out, or where there is none.
     """
 
     name: str
     doc: str
     flag: str | None = None
+    takes: str = ""
     variable: str | None = None
     file_key: str | None = None
     read: Read | None = None
@@ -29,6 +31,7 @@ SETTINGS: Final = (
         "database",
         "The database file; its folder is the base directory. Default: memory.db in the base directory.",
         flag="--db",
+        takes="FILE",
         read=path,
     ),
     Setting(
@@ -43,12 +46,15 @@ SETTINGS: Final = (
         "workspace",
         "The folder whose project the lessons belong to. Default: the working directory.",
         flag="--workspace",
+        takes="FOLDER",
         variable="MCP_GATEWAY_WORKSPACE",
         read=path,
     ),
-    Setting("client", "The assistant's name, for attribution.", flag="--client", read=label, default="unknown"),
-    Setting("session", "The assistant's session, for attribution.", flag="--session", read=label),
-    Setting("model", "The assistant's model, for attribution.", flag="--model", read=label),
+    Setting(
+        "client", "The assistant's name, for attribution.", flag="--client", takes="NAME", read=label, default="unknown"
+    ),
+    Setting("session", "The assistant's session, for attribution.", flag="--session", takes="NAME", read=label),
+    Setting("model", "The assistant's model, for attribution.", flag="--model", takes="NAME", read=label),
     Setting("allow_write", "Let assistants change lessons of this project.", flag="--allow-write", switch=True),
     Setting(
         "allow_global_write",
@@ -61,6 +67,7 @@ SETTINGS: Final = (
         "tools",
         f"Toolsets to offer over MCP, separated by commas: {', '.join(TOOLSETS)}, or all.",
         flag="--tools",
+        takes="NAMES",
         read=toolsets,
         default=TOOLSETS,
     ),
@@ -119,6 +126,7 @@ SETTINGS: Final = (
         "log_file",
         "A file for the log instead of standard error.",
         flag="--log-file",
+        takes="FILE",
         variable="KEEPWELL_LOG_FILE",
         file_key="log.file",
         read=path,

@@ -1,302 +1,228 @@
 """The command line: one command for each operation of the table, and the few that are about the program itself."""
 
 import logging
-import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import click
+from click.shell_completion import get_completion_class, shell_complete
 
 from keepwell import config, log
-from keepwell.model.errors import Internal, Invalid, KeepwellError
+from keepwell.model.errors import Denied, Internal, Invalid, KeepwellError
 from keepwell.operations import OPERATIONS
-from keepwell.operations.table import Choice, Flag, Integer, Operation, Parameter, Records
+from keepwell.operations.table import Operation, bind
+from keepwell.surfaces import output, typed
 from keepwell.surfaces.failures import exit_code
-from keepwell.surfaces.render import to_json, to_plain
+from keepwell.surfaces.output import PROGRAM
+from keepwell.surfaces.render import to_plain
 from keepwell.version import VERSION
 
-PROGRAM: Final = "keepwell"
 INTERRUPTED: Final = 130
+SHELLS: Final = ("bash", "zsh", "fish")
+
+_COMPLETE: Final = "_KEEPWELL_COMPLETE"
+"""The variable by which the completion scripts ask; its form is click's."""
 
 _EPILOG: Final = (
     "With no command and no terminal on standard input, keepwell serves MCP. Results go to standard output, everything "
     "else to standard error. Exit status: 0 done, 1 a fault of keepwell, 2 invalid input, 3 not found, 4 conflict, "
     "5 denied, 6 busy, 7 unsupported, 8 damaged, 130 interrupted."
 )
-_FILES_TO_WRITE: Final = frozenset({"output"})
-"""Required parameters that are options all the same: what will be written should be named."""
 
 _log: Final = logging.getLogger(__name__)
 
 
 def run(arguments: Sequence[str]) -> int:
     """Do what the arguments say and give the exit status; nothing is raised."""
-    _let_nothing_break_output()
-    wants_json = "--json" in arguments
+    output.let_nothing_break_output()
+    as_json = "--json" in arguments
     try:
-        return int(_root().main(list(arguments), prog_name=PROGRAM, standalone_mode=False) or 0)
-    except click.UsageError as error:
-        return _tell(Invalid(error.format_message(), hint=_usage_hint(error)), as_json=wants_json)
+        return _invoke(list(arguments))
+    except click.ClickException as error:
+        return _told(Invalid(error.format_message(), hint=_usage_hint(error)), as_json=as_json)
     except KeepwellError as error:
-        return _tell(error, as_json=wants_json)
+        return _told(error, as_json=as_json)
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except BrokenPipeError:
-        # the reader of our output has gone; Python must not try again while it shuts down
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        # whoever reads our output has seen enough
         return 0
     except Exception:  # noqa: BLE001 - the one door of this surface
         _log.debug("unexpected", exc_info=True)
-        return _tell(
-            Internal("keepwell failed to do this.", hint="Run it again with KEEPWELL_LOG_LEVEL=debug to see why."),
-            as_json=wants_json,
-        )
+        hint = "Run it again with KEEPWELL_LOG_LEVEL=debug to see why."
+        return _told(Internal("keepwell failed to do this.", hint=hint), as_json=as_json)
 
 
-def _let_nothing_break_output() -> None:
-    """A console that cannot show a character gets an escape instead of an error."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+def _invoke(arguments: list[str]) -> int:
+    root = _root()
+    if question := config.look_around().environment.get(_COMPLETE):
+        with output.results():
+            return shell_complete(root, {}, PROGRAM, _COMPLETE, question)
+    try:
+        with root.make_context(PROGRAM, arguments) as context:
+            return int(root.invoke(context) or 0)
+    except click.exceptions.Exit as done:
+        return done.exit_code
 
 
-def _usage_hint(error: click.UsageError) -> str:
-    return f"See {error.ctx.command_path} --help." if error.ctx else ""
-
-
-def _tell(error: KeepwellError, *, as_json: bool) -> int:
-    if as_json:
-        facts = {name: str(fact) for name, fact in error.facts.items()}
-        plain = {"code": error.code, "message": error.sentence, "hint": error.hint, "facts": facts}
-        click.echo(to_json({"error": plain}), err=True)
-    else:
-        click.echo(f"{PROGRAM}: {error.line}", err=True)
-        for name, fact in error.facts.items():
-            click.echo(f"  {name}: {ascii(fact) if isinstance(fact, str) else fact}", err=True)
+def _told(error: KeepwellError, *, as_json: bool) -> int:
+    output.tell(error, as_json=as_json)
     return exit_code(error)
 
 
+def _usage_hint(error: click.ClickException) -> str:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return f"See {context.command_path} --help." if context else ""
+
+
 def _root() -> click.Group:
+    options = [*typed.settings_options(), typed.json_option()]
     root = click.Group(
         callback=_bare,
         invoke_without_command=True,
-        params=[*_settings_options(hidden=False), _json_option(), _version_option()],
+        params=[*options, _version_option(), _help_option()],
         help="A local-first memory for coding assistants.",
         epilog=_EPILOG,
+        add_help_option=False,
     )
     for operation in OPERATIONS:
         if operation.command:
-            root.add_command(_command(operation))
-    root.add_command(click.Command("serve", callback=_serve, params=_settings_options(hidden=False), help=_SERVE_HELP))
-    root.add_command(
-        click.Command(
-            "config",
-            callback=_show_config,
-            params=[*_settings_options(hidden=True), _json_option()],
-            help="Show each setting's value and where it came from.",
-        )
-    )
-    shell = click.Argument(["shell"], type=click.Choice(["bash", "zsh", "fish"]))
-    root.add_command(
-        click.Command("completion", callback=_complete, params=[shell], help="Print a shell's completion script.")
-    )
+            root.add_command(_operation_command(operation))
+    for command in _own_commands():
+        root.add_command(command)
     return root
 
 
-_SERVE_HELP: Final = "Serve MCP on standard input and output until the client closes them."
-
-
-def _settings_options(*, hidden: bool) -> list[click.Parameter]:
+def _own_commands() -> list[click.Command]:
+    """The commands about the program itself, which no row of the table stands for."""
+    shell = click.Argument(["shell"], type=click.Choice(SHELLS))
+    hidden = typed.settings_options(hidden=True)
     return [
-        click.Option(
-            [setting.flag, setting.name], is_flag=setting.switch, help=setting.doc, hidden=hidden, default=None
-        )
-        for setting in config.SETTINGS
-        if setting.flag
+        _command("serve", _serve, typed.settings_options(), "Serve MCP on standard input and output until they close."),
+        _command("config", _show_config, [*hidden, typed.json_option()], "Show each setting's value and its origin."),
+        _command("completion", _complete, [shell], "Print a shell's completion script."),
     ]
 
 
-def _json_option() -> click.Option:
-    return click.Option(["--json", "as_json"], is_flag=True, help="Print one line of JSON.")
+def _command(name: str, act: Callable[..., Any], parameters: list[click.Parameter], told: str) -> click.Command:
+    return click.Command(name, callback=act, params=[*parameters, _help_option()], help=told, add_help_option=False)
+
+
+def _help_option() -> click.Option:
+    return _telling_option(["-h", "--help"], click.Context.get_help, "Show this message.")
 
 
 def _version_option() -> click.Option:
-    def show(context: click.Context, _parameter: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's shape
-        if value:
-            click.echo(f"{PROGRAM} {VERSION}")
+    return _telling_option(["--version"], lambda _context: f"{PROGRAM} {VERSION}", "Show the version.")
+
+
+def _telling_option(names: list[str], text: Callable[[click.Context], str], told: str) -> click.Option:
+    """An option that prints something instead of running the command."""
+
+    def tell(context: click.Context, _parameter: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's shape
+        if value and not context.resilient_parsing:
+            output.print_text(text(context))
             context.exit()
 
-    return click.Option(
-        ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=show, help="Show the version."
-    )
+    return click.Option(names, is_flag=True, is_eager=True, expose_value=False, callback=tell, help=told)
 
 
 @click.pass_context
-def _bare(context: click.Context, /, as_json: bool, **flags: Any) -> int:  # noqa: FBT001 - click calls it
-    context.obj = {"flags": _given(flags), "as_json": as_json}
+def _bare(context: click.Context, /, **before: Any) -> int:
+    """What stands before a command's name, kept for it; alone, it is a launch of the server or a call for help."""
+    context.obj = before
     if context.invoked_subcommand:
         return 0
-    if sys.stdin and sys.stdin.isatty():
-        click.echo(context.get_help())
+    if sys.stdin.isatty():
+        output.print_text(context.get_help())
         return 0
-    return _serve_with(_given(flags))
-
-
-def _given(flags: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in flags.items() if value not in (None, False)}
+    if before["as_json"]:
+        raise click.UsageError("--json is for commands; the server has no use for it.", context)
+    return _launch(before)
 
 
 @click.pass_context
-def _serve(context: click.Context, /, **flags: Any) -> int:
-    return _serve_with(_merged(context, flags))
+def _serve(context: click.Context, /, **after: Any) -> int:
+    return _launch(context.obj, after)
 
 
-def _serve_with(flags: Mapping[str, Any]) -> int:
-    resolved = _resolved(flags)
+def _launch(*places: Mapping[str, Any]) -> int:
+    resolved = _resolved(*places)
     # the server's modules are not needed by any other command
     from keepwell.surfaces.serve import run as serve  # noqa: PLC0415
 
     return serve(resolved)
 
 
-def _merged(context: click.Context, flags: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings flags from before and after the command's name."""
-    before: dict[str, Any] = context.obj["flags"]
-    after = _given(flags)
-    for name in before.keys() & after.keys():
-        if before[name] != after[name]:
-            raise click.UsageError(f"--{name.replace('_', '-')} is given twice with different values.", context)
-    return before | after
-
-
-def _resolved(flags: Mapping[str, Any]) -> config.Resolved:
-    resolved = config.resolve(flags, config.look_around())
-    log.start(resolved.settings.log_level, resolved.settings.log_file)
+def _resolved(*places: Mapping[str, Any]) -> config.Resolved:
+    """The settings of this launch; from here on the log goes where they say."""
+    resolved = config.resolve(typed.settings_given(*places), config.look_around())
+    settings = resolved.settings
+    try:
+        log.start(settings.log_level, settings.log_file)
+    except OSError as error:
+        raise Denied(f"the log file cannot be opened ({error.strerror}).", file=settings.log_file) from None
     return resolved
 
 
+def _operation_command(operation: Operation) -> click.Command:
+    @click.pass_context
+    def perform(context: click.Context, /, **after: Any) -> None:
+        # a person's own arguments first: a wrong one must not make a store
+        arguments = typed.arguments_given(operation, after)
+        bind(operation.parameters, arguments)
+        resolved = _resolved(context.obj, after)
+        from keepwell.wiring import open_library  # noqa: PLC0415 - loads SQLite, which help does without
+
+        with open_library(resolved, person=True) as library:
+            reply = library.perform(operation, arguments)
+        if after["as_json"] or context.obj["as_json"]:
+            output.print_json(to_plain(reply))
+        else:
+            _views().show(reply)
+
+    by_place = filter(typed.is_typed_by_place, operation.parameters)
+    meanings = [f"{parameter.name.upper()}: {parameter.description}" for parameter in by_place]
+    command = _command(
+        str(operation.command),
+        perform,
+        [*typed.options_of(operation), *typed.settings_options(hidden=True), typed.json_option()],
+        "\n\n".join([operation.summary, *meanings]),
+    )
+    command.short_help = operation.title
+    command.epilog = "The settings flags of keepwell --help may stand here too."
+    return command
+
+
 @click.pass_context
-def _show_config(context: click.Context, /, as_json: bool, **flags: Any) -> int:  # noqa: FBT001 - click calls it
-    resolved = config.resolve(_merged(context, flags), config.look_around())
+def _show_config(context: click.Context, /, **after: Any) -> None:
+    resolved = _resolved(context.obj, after)
+    file = None if resolved.config_file is None else str(resolved.config_file)
     rows = [
         {"name": value.setting.name, "value": _plain(value.value), "origin": value.origin, "doc": value.setting.doc}
         for value in resolved.values
     ]
-    if as_json or context.obj["as_json"]:
-        _print_json({"config_file": _plain(resolved.config_file), "settings": rows})
+    if after["as_json"] or context.obj["as_json"]:
+        output.print_json({"config_file": file, "settings": rows})
     else:
-        _terminal().show_settings(rows, _plain(resolved.config_file))
-    return 0
+        _views().show_settings(rows, file)
 
 
 def _plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int):
         return value
-    return ",".join(value) if isinstance(value, tuple) else str(value)
+    return log.redacted(",".join(value) if isinstance(value, tuple) else str(value))
 
 
-def _complete(shell: str) -> int:
-    from click.shell_completion import get_completion_class  # noqa: PLC0415 - only this command needs it
-
+def _complete(shell: str) -> None:
     completion = get_completion_class(shell)
     if completion is None:
         raise Invalid(f"there is no completion for {shell}.")
-    click.echo(completion(_root(), {}, PROGRAM, f"_{PROGRAM.upper()}_COMPLETE").source())
-    return 0
+    output.print_text(completion(_root(), {}, PROGRAM, _COMPLETE).source())
 
 
-def _command(operation: Operation) -> click.Command:
-    def perform(context: click.Context, /, **values: Any) -> int:
-        as_json = values.pop("as_json") or context.obj["as_json"]
-        flags = {name: values.pop(name) for name in _SETTING_NAMES}
-        # a person's own arguments first: a wrong one must not make a store
-        arguments = _arguments(operation, values)
-        resolved = _resolved(_merged(context, flags))
-        from keepwell.wiring import open_library  # noqa: PLC0415 - loads SQLite, which help does without
+def _views() -> Any:
+    from keepwell.surfaces import views  # noqa: PLC0415 - tables cost an import that --json and help do without
 
-        with open_library(resolved, person=True) as library:
-            reply = library.perform(operation, arguments)
-        if as_json:
-            _print_json(to_plain(reply))
-        else:
-            _terminal().show(reply)
-        return 0
-
-    own = [option for parameter in operation.parameters for option in _click_parameters(parameter)]
-    return click.Command(
-        operation.command,
-        callback=click.pass_context(perform),
-        params=[*own, *_settings_options(hidden=True), _json_option()],
-        help=operation.summary,
-        short_help=operation.title,
-        epilog="The settings flags of keepwell --help may stand here too.",
-    )
-
-
-_SETTING_NAMES: Final = tuple(setting.name for setting in config.SETTINGS if setting.flag)
-
-
-def _click_parameters(parameter: Parameter) -> list[click.Parameter]:
-    """How a parameter is typed. Bounds are not told to click: the gate checks them, in the same words everywhere."""
-    name, help_text = parameter.name, parameter.description
-    option = "--" + name.replace("_", "-")
-    match parameter.kind:
-        case Flag():
-            return [click.Option([option, name], is_flag=True, help=help_text)]
-        case Records():
-            main, other = parameter.kind.fields
-            return [
-                click.Option([option, name], multiple=True, metavar="TEXT", help=f"{help_text} Repeatable."),
-                click.Option(
-                    [f"{option}-from", f"{name}_from"],
-                    multiple=True,
-                    nargs=2,
-                    metavar="URI TEXT",
-                    help=f"The same with its {other.name.replace('_', ' ')} before the {main.name}. Repeatable.",
-                ),
-            ]
-        case _ if parameter.required and name not in _FILES_TO_WRITE:
-            return [click.Argument([name])]
-        case Choice():
-            words = "|".join(parameter.kind.values)
-            return [click.Option([option, name], metavar=words, help=help_text, default=None)]
-        case _:
-            return [click.Option([option, name], help=help_text, default=None)]
-
-
-def _arguments(operation: Operation, values: Mapping[str, Any]) -> dict[str, Any]:
-    """What was typed, as the gate takes it; what was not typed is left out."""
-    arguments: dict[str, Any] = {}
-    for parameter in operation.parameters:
-        value = values[parameter.name]
-        if isinstance(parameter.kind, Records):
-            main, other = (field.name for field in parameter.kind.fields)
-            pairs = values[f"{parameter.name}_from"]
-            value = [{main: text} for text in value] + [{other: uri, main: text} for uri, text in pairs]
-        elif isinstance(parameter.kind, Integer):
-            value = _number(value)
-        if value is not None:
-            arguments[parameter.name] = value
-    return arguments
-
-
-def _number(text: str | None) -> int | str | None:
-    try:
-        return None if text is None else int(text)
-    except ValueError:
-        # the gate will say what it wants instead
-        return text
-
-
-def _print_json(plain: object) -> None:
-    """One line of UTF-8 whatever the locale says."""
-    sys.stdout.flush()
-    sys.stdout.buffer.write(to_json(plain).encode() + b"\n")
-    sys.stdout.buffer.flush()
-
-
-def _terminal() -> Any:
-    from keepwell.surfaces import terminal  # noqa: PLC0415 - tables cost an import that --json and help do without
-
-    return terminal
+    return views

@@ -1,116 +1,111 @@
-"""Replies for a person at a terminal: tables and short texts.
+"""Standard output for a person: lines, tables and stored text.
 
-Stored text is data. Each of its lines stands behind a bar, and what could steer a terminal is shown as an escape, so
-that no stored text can close its frame or pass for keepwell's own words.
+Stored text is data. Each of its lines stands behind a bar, also where the terminal would break it, and what could steer
+a terminal is shown as an escape, so that no stored text can close its frame or pass for keepwell's own words.
 """
 
 import sys
-import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
-from functools import singledispatch
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
-import apsw.unicode
+from apsw.unicode import grapheme_next_break, text_width, text_width_substr
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from keepwell.model.census import Counts
-from keepwell.operations.replies import (
-    BackedUp,
-    Details,
-    Found,
-    Happening,
-    Imported,
-    Memory,
-    Relinked,
-    Report,
-    Scopes,
-    State,
-    Written,
-)
-from keepwell.surfaces.render import moment
+from keepwell.surfaces.visible import visible
 
 PREVIEW_WIDTH: Final = 100
-PIPE_WIDTH: Final = 120
+"""How many columns a preview may take at most."""
 
-# Cc: controls, Cf: bidi overrides and other invisible marks, Zl and Zp: line ends that terminals may obey, Cs, Co, Cn
-_HIDDEN: Final = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs", "Co", "Cn"})
-# joins emoji and letters of several scripts; harmless, and needed to show them
-_JOINERS: Final = "\u200c\u200d"
-
-
-def visible(text: str) -> str:
-    """The text with everything that a terminal would obey or hide shown as an escape; line feeds stay."""
-    return "".join(_visible(character) for character in text)
+_NARROWEST_PREVIEW: Final = 20
+_UNBOUNDED: Final = 100_000
+_BETWEEN_COLUMNS: Final = 3
 
 
-def _visible(character: str) -> str:
-    if character == "\n" or character in _JOINERS or unicodedata.category(character) not in _HIDDEN:
-        return character
-    return character.encode("unicode_escape").decode()
-
-
-def preview(text: str, width: int = PREVIEW_WIDTH) -> str:
+def preview(text: str, width: int = PREVIEW_WIDTH, *, ellipsis: str = "…") -> str:
     """The text on one line, at most `width` columns wide, cut only between grapheme clusters (UAX #29)."""
-    line = " ".join(visible(text).split())
-    if apsw.unicode.text_width(line) <= width:
+    line = visible(" ".join(text.split()))
+    if text_width(line) <= width:
         return line
-    _, shown = apsw.unicode.text_width_substr(line, max(width - 1, 0))
-    return shown + "…" if width else ""
+    if width < len(ellipsis):
+        return ""
+    return str(text_width_substr(line, width - len(ellipsis))[1]) + ellipsis
 
 
-def barred(text: str, *, bar: str) -> str:
-    """Stored text with a bar before each line."""
-    return "\n".join(bar + line for line in visible(text).split("\n"))
+def barred(text: str, *, bar: str, width: int | None = None) -> Iterator[str]:
+    """Stored text line by line, each behind a bar and none wider than `width` columns with it."""
+    room = None if width is None else max(width - len(bar), 1)
+    for line in text.split("\n"):
+        for piece in _pieces(visible(line), room):
+            yield bar + piece
 
 
-def show(reply: object) -> None:
-    """Print a reply."""
-    _show(reply, Screen())
-
-
-def show_settings(rows: Iterable[Mapping[str, Any]], config_file: str | None) -> None:
-    """Print every setting with its origin."""
-    screen = Screen()
-    screen.say(f"Configuration file: {config_file or 'none'}")
-    cells = [(row["name"], "" if row["value"] is None else row["value"], row["origin"], row["doc"]) for row in rows]
-    screen.table(("setting", "value", "origin", "what it is"), cells)
+def _pieces(line: str, room: int | None) -> Iterator[str]:
+    while room is not None and text_width(line) > room:
+        # a cluster that is wider than all the room goes out whole
+        piece = text_width_substr(line, room)[1] or line[: grapheme_next_break(line)]
+        yield piece
+        line = line[len(piece) :]
+    yield line
 
 
 class Screen:
-    """Standard output as it can be used: its width, and whether it can show a bar."""
+    """Standard output as it can be used: its width if it is a terminal, and whether it can show a bar."""
 
     def __init__(self) -> None:
-        terminal = sys.stdout.isatty()
         self._console = Console(
             file=sys.stdout,
-            width=None if terminal else PIPE_WIDTH,
+            # what is piped or kept in a file is for programs, too: there no cell is folded
+            width=None if sys.stdout.isatty() else _UNBOUNDED,
             highlight=False,
             markup=False,
             emoji=False,
             legacy_windows=False,
         )
-        self.wide_letters = _can_show("│…", sys.stdout.encoding)
-        self.bar = "│ " if self.wide_letters else "| "
+        self._width = self._console.width if sys.stdout.isatty() else None
+        drawn = _can_show("│─…", sys.stdout.encoding)
+        self._box = box.SIMPLE_HEAD if drawn else box.ASCII
+        self._bar = "│ " if drawn else "| "
+        self._ellipsis = "…" if drawn else "..."
 
     def say(self, text: str) -> None:
-        """Print keepwell's own words."""
-        self._console.print(Text(text), soft_wrap=True)
+        """Print a line of keepwell's own words; names and paths of others in it can start no line of their own."""
+        self._console.print(Text(visible(text)), soft_wrap=True)
 
     def quote(self, text: str, *, indent: str = "") -> None:
         """Print stored text behind bars."""
-        self._console.print(Text(barred(text, bar=indent + self.bar)), soft_wrap=True)
+        for line in barred(text, bar=indent + self._bar, width=self._width):
+            self._console.print(Text(line), soft_wrap=True)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """Print a table; long cells are folded, never cut."""
-        table = Table(box=box.SIMPLE_HEAD if self.wide_letters else box.ASCII, pad_edge=False)
+        self._print_table(columns, rows, overflow_column=None)
+
+    def previews(self, columns: Sequence[str], rows: Sequence[Sequence[object]], texts: Iterable[str]) -> None:
+        """Print a table whose last column shows the beginning of a stored text, each behind a bar."""
+        width = PREVIEW_WIDTH if self._width is None else min(PREVIEW_WIDTH, self._width - _width_of(columns, rows))
+        room = max(width - len(self._bar), _NARROWEST_PREVIEW)
+        shown = [self._bar + preview(text, room, ellipsis=self._ellipsis) for text in texts]
+        cells = [(*row, text) for row, text in zip(rows, shown, strict=True)]
+        self._print_table((*columns, "text"), cells, overflow_column="text")
+
+    def _print_table(
+        self, columns: Sequence[str], rows: Iterable[Sequence[object]], *, overflow_column: str | None
+    ) -> None:
+        table = Table(box=self._box, pad_edge=False, show_edge=False)
         for column in columns:
-            table.add_column(column, overflow="fold")
+            table.add_column(column, overflow="fold", no_wrap=column == overflow_column)
         for row in rows:
             table.add_row(*(Text(visible(str(cell))) for cell in row))
         self._console.print(table)
+
+
+def _width_of(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
+    """How many columns of the terminal a table of these takes, with what stands before one column more."""
+    widths = [max(len(str(cell)) for cell in cells) for cells in zip(columns, *rows, strict=True)]
+    return sum(widths) + len(widths) * _BETWEEN_COLUMNS
 
 
 def _can_show(text: str, encoding: str | None) -> bool:
@@ -119,177 +114,3 @@ def _can_show(text: str, encoding: str | None) -> bool:
     except (UnicodeEncodeError, LookupError):
         return False
     return True
-
-
-@singledispatch
-def _show(reply: object, _screen: Screen) -> None:
-    raise TypeError(f"no view for {type(reply).__name__}")
-
-
-@_show.register
-def _(reply: Found, screen: Screen) -> None:
-    _warn(reply.warnings, screen)
-    where = f"{reply.scope} scope" + (f", project {visible(reply.project)}" if reply.project else "")
-    if not reply.memories:
-        screen.say(f"Nothing found ({where}).")
-        return
-    screen.say(reply.notice)
-    screen.table(
-        ("id", "scope", "saved", "used", "reports", "text"),
-        [
-            (
-                memory.id,
-                memory.scope,
-                moment(memory.created_at)[:10],
-                memory.statistics.retrieval_count,
-                _reports(memory),
-                screen.bar + preview(memory.text),
-            )
-            for memory in reply.memories
-        ],
-    )
-    rest = " Some were left out to keep the answer short." if reply.truncated else ""
-    screen.say(f"{len(reply.memories)} of {reply.found} found ({where}).{rest}")
-
-
-def _reports(memory: Memory) -> str:
-    counts = memory.statistics
-    against = counts.not_useful_count + counts.incorrect_count + counts.outdated_count
-    disputed = " disputed" if memory.disputed else ""
-    return f"+{counts.useful_count} -{against}{disputed}"
-
-
-@_show.register
-def _(reply: Details, screen: Screen) -> None:
-    _warn(reply.warnings, screen)
-    memory = reply.memory
-    screen.say(reply.notice)
-    where = visible(reply.project) if reply.project else "everywhere"
-    screen.say(f"Lesson {memory.id}, {memory.status}, {memory.scope} scope ({where})")
-    screen.quote(memory.text)
-    for item in memory.evidence:
-        screen.say("evidence:")
-        screen.quote(item.description, indent="  ")
-        if item.source_uri:
-            screen.quote(f"from {item.source_uri}", indent="  ")
-    _show_facts(memory, screen)
-    _show_events(reply.events, screen)
-    _show_feedback(reply.feedback, screen)
-    if reply.truncated:
-        screen.say("Older changes and reports were left out.")
-
-
-def _show_facts(memory: Memory, screen: Screen) -> None:
-    source = memory.source
-    by = [source.client, source.session and f"session {source.session}", source.model and f"model {source.model}"]
-    screen.say(f"saved {moment(memory.created_at)} by {visible(', '.join(part for part in by if part))}")
-    if memory.archived_at:
-        screen.say(f"archived {moment(memory.archived_at)}")
-    if memory.supersedes_id:
-        screen.say(f"replaces lesson {memory.supersedes_id}")
-    if memory.superseded_by:
-        screen.say(f"replaced by lesson {', '.join(map(str, memory.superseded_by))}")
-    counts = memory.statistics
-    screen.say(
-        f"delivered {counts.retrieval_count} times; reports: {counts.useful_count} useful, {counts.not_useful_count} "
-        f"not useful, {counts.incorrect_count} incorrect, {counts.outdated_count} outdated"
-    )
-
-
-def _show_events(events: Sequence[Happening], screen: Screen) -> None:
-    for event in events:
-        by = f" by lesson {event.successor_id}" if event.successor_id else ""
-        screen.say(f"{moment(event.created_at)}  {event.action}{by} ({event.actor}, {visible(event.source.client)})")
-        if event.reason:
-            screen.quote(event.reason, indent="  ")
-
-
-def _show_feedback(reports: Sequence[Report], screen: Screen) -> None:
-    for report in reports:
-        screen.say(f"{moment(report.created_at)}  reported {report.verdict} ({visible(report.source.client)})")
-        if report.reason:
-            screen.quote(report.reason, indent="  ")
-
-
-def _warn(warnings: Iterable[str], screen: Screen) -> None:
-    for warning in warnings:
-        screen.say(f"Note: {warning}")
-
-
-@_show.register
-def _(reply: Written, screen: Screen) -> None:
-    where = "globally" if reply.project is None else f"in project {visible(reply.project)}"
-    sentence = {
-        "added": f"Lesson {reply.id} saved {where}.",
-        "existing": f"Lesson {reply.id} says this already {where}.",
-        "superseded": f"Lesson {reply.id} replaces lesson {reply.supersedes_id} {where}.",
-        "archived": f"Lesson {reply.id} is archived {where}.",
-        "recorded": f"Report on lesson {reply.id} recorded {where}.",
-    }[reply.outcome]
-    screen.say(sentence + (" (first answer to this operation id)" if reply.repeated else ""))
-    if reply.note:
-        screen.say(reply.note)
-
-
-@_show.register
-def _(reply: Scopes, screen: Screen) -> None:
-    rows = [
-        (
-            row.kind,
-            row.name,
-            row.active,
-            row.archived,
-            (row.path or "") + (" (this project)" if row.here else "") + (" (folder is gone)" if row.missing else ""),
-        )
-        for row in reply.scopes
-    ]
-    screen.table(("scope", "name", "active", "archived", "path"), rows)
-
-
-@_show.register
-def _(reply: Relinked, screen: Screen) -> None:
-    screen.say(f"{reply.active} active lessons of {visible(reply.old_path)} belong to {visible(reply.new_path)} now.")
-
-
-@_show.register
-def _(reply: State, screen: Screen) -> None:
-    rows: list[tuple[str, object]] = [
-        ("keepwell", reply.version),
-        ("database", reply.database or "none"),
-        ("writable", "yes" if reply.writable else "no"),
-        ("schema version", reply.schema_version),
-        ("journal mode", reply.journal_mode or "none"),
-        ("synchronous", reply.synchronous or "none"),
-        ("file system", reply.file_system or "unknown"),
-        ("database size", f"{reply.database_bytes or 0:,} bytes"),
-        ("write-ahead log", f"{reply.wal_bytes or 0:,} bytes"),
-        ("project", reply.project or reply.project_problem or "none"),
-        *_total_rows(reply.totals),
-    ]
-    screen.table(("what", "value"), rows)
-    if reply.checked:
-        screen.say("\n".join(map(visible, reply.faults)) or "Everything was read and compared; no fault was found.")
-
-
-def _total_rows(totals: Counts) -> list[tuple[str, object]]:
-    return [
-        ("scopes", totals.scopes),
-        ("lessons", f"{totals.lessons} ({totals.active_lessons} active)"),
-        ("changes", totals.changes),
-        ("retrievals", totals.retrievals),
-        ("feedback", totals.feedback),
-    ]
-
-
-@_show.register
-def _(reply: BackedUp, screen: Screen) -> None:
-    rows = [("file", reply.path), ("size", f"{reply.size_bytes:,} bytes"), ("verified", "yes")]
-    screen.table(("backup", ""), [*rows, *_total_rows(reply.totals)])
-
-
-@_show.register
-def _(reply: Imported, screen: Screen) -> None:
-    verb = "would be added" if reply.dry_run else "added"
-    screen.say(f"{reply.added} {verb}, {reply.existing} known already, {len(reply.refused)} lines refused.")
-    for bad in reply.refused:
-        screen.say(f"line {bad.line}: {visible(bad.problem)}")
