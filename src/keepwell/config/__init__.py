@@ -6,7 +6,9 @@ reads what the process was started in; `resolve` works on what it is given.
 
 import os
 import platform
+import pwd
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -97,11 +99,14 @@ def look_around() -> Surroundings:
 
 
 def _home() -> Path | None:
-    """What HOME says, or the user database where it is unset; None where neither gives an absolute path."""
-    try:
-        home = Path.home()
-    except RuntimeError:
-        return None
+    """What HOME says, else what the user database says; None where neither gives an absolute path.
+
+    An empty HOME counts as unset: `Path.home` would take it for the root folder.
+    """
+    home = Path(os.environ.get("HOME", ""))
+    if not home.is_absolute():
+        with suppress(KeyError):
+            home = Path(pwd.getpwuid(os.getuid()).pw_dir)
     return home if home.is_absolute() else None
 
 
