@@ -19,7 +19,7 @@ from keepwell.surfaces.visible import visible
 PREVIEW_WIDTH: Final = 100
 """How many columns a preview may take at most."""
 
-_NARROWEST_PREVIEW: Final = 20
+_NARROWEST_PREVIEW: Final = 8
 _UNBOUNDED: Final = 100_000
 _BETWEEN_COLUMNS: Final = 3
 
@@ -29,9 +29,10 @@ def preview(text: str, width: int = PREVIEW_WIDTH, *, ellipsis: str = "…") -> 
     line = visible(" ".join(text.split()))
     if text_width(line) <= width:
         return line
-    if width < len(ellipsis):
-        return ""
-    return str(text_width_substr(line, width - len(ellipsis))[1]) + ellipsis
+    room = width - len(ellipsis)
+    if room < 1:
+        return ellipsis[: max(width, 0)]
+    return str(text_width_substr(line, room)[1]) + ellipsis
 
 
 def barred(text: str, *, bar: str, width: int | None = None) -> Iterator[str]:
