@@ -25,7 +25,8 @@ def settings_options(*, hidden: bool = False) -> list[click.Parameter]:
     return [
         click.Option(
             [str(setting.flag), setting.name],
-            is_flag=setting.switch,
+            # False would let a value be left out
+            is_flag=setting.switch or None,
             # every value is kept, so that two different ones can be told from one
             multiple=not setting.switch,
             metavar=setting.takes or None,
