@@ -28,6 +28,9 @@ from keepwell.store.world import World
 
 _log: Final = logging.getLogger(__name__)
 
+_SWITCH_PATIENCE_MS: Final = 1_000
+"""How long opening a store waits for a change of its journal mode, which needs the store for itself."""
+
 _SYNCHRONOUS: Final = {1: "normal", 2: "full"}
 
 
@@ -78,8 +81,11 @@ class LocalStore:
     @property
     def journal_mode(self) -> Literal["wal", "delete"]:
         """The journal mode that suits the settings and the file system."""
-        shared = {"yes": True, "no": False}.get(self._options.shared_mount, self.file_system in SHARED)
-        return "delete" if shared else self._options.journal_mode
+        return "delete" if self._shared else self._options.journal_mode
+
+    @property
+    def _shared(self) -> bool:
+        return {"yes": True, "no": False}.get(self._options.shared_mount, self.file_system in SHARED)
 
     def _warn(self, link: Link) -> None:
         if link.mode != "write":
@@ -226,9 +232,19 @@ class LocalStore:
             return
         link.rows(f"synchronous_{self._options.synchronous}")
         if link.value("journal_mode") != self.journal_mode:
-            link.run_patiently(f"journal_{self.journal_mode}")
+            self._switch_journal(link)
         link.rows("wal_autocheckpoint")
         link.rows("wal_size_limit")
+
+    def _switch_journal(self, link: Link) -> None:
+        link.allow(min(_SWITCH_PATIENCE_MS, self._options.lock_deadline_ms))
+        try:
+            link.run_patiently(f"journal_{self.journal_mode}")
+        except Busy:
+            # others have the store open in the old mode, which is sound unless the file system is shared
+            if self._shared:
+                raise
+            _log.warning("the journal mode stays as it is while others have the store open")
 
 
 def _existing(folder: Path) -> Path:
