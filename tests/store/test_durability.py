@@ -9,11 +9,11 @@ from pathlib import Path
 
 import apsw
 import pytest
+from tests.conftest import OpenLocal
+from tests.store.test_local import add, texts
 
 from keepwell.model.errors import Conflict, KeepwellError, NotFound
 from keepwell.store.local.engine import LocalStore
-from tests.conftest import OpenLocal
-from tests.store.test_local import add, texts
 
 WRITER = Path(__file__).with_name("writer_process.py")
 
