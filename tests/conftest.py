@@ -110,3 +110,8 @@ def library(store: Store) -> MakeLibrary:
 
 
 _LESSON_UIDS = Uids(itertools.count(1_000_000))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--write-snapshots` renews the committed snapshots of the tools."""
+    parser.addoption("--write-snapshots", action="store_true", help="renew the committed snapshots of the tools")

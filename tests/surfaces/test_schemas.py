@@ -1,0 +1,86 @@
+"""What `tools/list` shows: committed snapshots, and what strict clients demand of every schema node."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import jsonschema
+import pytest
+
+from keepwell.operations import OPERATIONS
+from keepwell.surfaces.mcp import describe
+
+SNAPSHOTS: Final = Path(__file__).parents[1] / "snapshots" / "tools"
+TOOLS: Final = {
+    operation.tool: describe(operation).model_dump(mode="json", by_alias=True, exclude_none=True)
+    for operation in OPERATIONS
+    if operation.tool
+}
+DEFAULT_TOKENS: Final = 2_500
+REFUSED: Final = {"anyOf", "oneOf", "allOf", "not", "$ref", "$defs", "format", "if", "patternProperties"}
+
+
+def as_text(tool: dict[str, Any]) -> str:
+    return json.dumps(tool, indent=2, ensure_ascii=False) + "\n"
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_a_tool_is_what_its_snapshot_says(name: str, request: pytest.FixtureRequest) -> None:
+    file = SNAPSHOTS / f"{name}.json"
+    if request.config.getoption("--write-snapshots"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(as_text(TOOLS[name]), encoding="utf-8")
+    assert file.read_text(encoding="utf-8") == as_text(TOOLS[name]), "run pytest with --write-snapshots and look"
+
+
+def test_there_is_no_snapshot_of_a_tool_that_is_gone() -> None:
+    assert {file.stem for file in SNAPSHOTS.glob("*.json")} == set(TOOLS)
+
+
+def nodes(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield schema
+    for child in schema.get("properties", {}).values():
+        yield from nodes(child)
+    if "items" in schema:
+        yield from nodes(schema["items"])
+
+
+@pytest.mark.parametrize("side", ["inputSchema", "outputSchema"])
+@pytest.mark.parametrize("name", TOOLS)
+def test_a_schema_is_one_that_every_client_takes(name: str, side: str) -> None:
+    schema = TOOLS[name][side]
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert schema["type"] == "object"
+    for node in nodes(schema):
+        assert isinstance(node["type"], str)
+        assert not REFUSED & set(node)
+        if side == "inputSchema" and node["type"] == "object":
+            assert node["additionalProperties"] is False
+        if side == "inputSchema" and "default" in node:
+            jsonschema.validate(node["default"], node)
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_a_tool_has_a_short_name_a_purpose_and_honest_hints(name: str) -> None:
+    tool = TOOLS[name]
+    assert re.fullmatch(r"[a-z_]{1,24}", name)
+    assert 40 <= len(tool["description"]) <= 1_000
+    # every tool counts a delivery or changes something
+    assert tool["annotations"]["readOnlyHint"] is False
+    assert tool["annotations"]["destructiveHint"] is (name in ("memory_supersede", "memory_archive"))
+    assert tool["annotations"]["openWorldHint"] is False
+
+
+def test_every_example_is_one_that_the_schema_takes() -> None:
+    for operation in OPERATIONS:
+        assert operation.tool is None or operation.examples
+        for example in operation.examples:
+            jsonschema.validate(example.arguments, TOOLS[operation.name]["inputSchema"])
+
+
+def test_the_list_of_tools_costs_less_than_its_budget() -> None:
+    size = len(json.dumps(list(TOOLS.values()), ensure_ascii=False, separators=(",", ":")).encode())
+    print(f"tools/list: {size} bytes, {size // 4} tokens")
+    assert size // 4 <= DEFAULT_TOKENS
