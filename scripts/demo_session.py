@@ -1,95 +1,125 @@
 """The demonstration: a real MCP client, a real server over stdio, a store of its own; what happens in plain text."""
 
 import json
+import os
+import shlex
 import shutil
+import subprocess
 import sys
+import sysconfig
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import anyio
-from client_configuration import blocks
-from mcp.client.client import Client
-from mcp.client.stdio import StdioServerParameters, stdio_client
+from client_configuration import page
+from mcp import Client, StdioServerParameters
 
 TEXT = "Run the integration tests with `make check`; plain pytest skips them."
 BETTER = "Run the integration tests with `just check`; plain pytest skips them."
+QUESTION = {"query": "how is an integration test run here?"}
+
+
+class Failed(Exception):
+    """A step that did not do what it should."""
 
 
 async def show(client: Client, heading: str, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Call a tool, print what was asked and what came back, and give the answer; end the demo if it failed."""
-    print(f"\n{heading}")
-    print(f"  > {tool} {json.dumps(arguments, ensure_ascii=False)}")
+    """Call a tool, print what was asked, and give the answer."""
+    print(f"\n{heading}\n  > {tool} {json.dumps(arguments, ensure_ascii=False)}")
     result = await client.call_tool(tool, arguments)
     answer = result.structured_content
     if result.is_error or not isinstance(answer, dict):
-        sys.exit(f"  failed: {result.content}")
+        raise Failed(f"{tool}: {result.content}")
     return answer
 
 
-def show_memories(answer: dict[str, Any]) -> None:
-    """Print the lessons that a search found."""
+def show_memories(answer: dict[str, Any], *, only: int) -> None:
+    """Print the lessons that a search found; it must be that one and no other."""
     for memory in answer["memories"]:
-        counts = memory["statistics"]
         print(f"  < lesson {memory['id']}: {memory['text']}")
         print(f"    because: {memory['evidence'][0]['description']}")
-        print(f"    delivered {counts['retrieval_count']} times before, reported useful {counts['useful_count']} times")
-    if not answer["memories"]:
-        print("  < nothing found")
+    if [memory["id"] for memory in answer["memories"]] != [only]:
+        raise Failed(f"the search should have found lesson {only} and nothing else.")
 
 
 async def session(client: Client) -> None:
     """What an assistant would do, step by step."""
     tools = await client.list_tools()
-    print(f"Connected. Tools: {', '.join(tool.name for tool in tools.tools)}")
+    server = client.server_info
+    print(f"  < {server and server.name} {server and server.version} offers {len(tools.tools)} tools")
 
-    evidence = [{"description": "Saw 41 tests skipped by plain pytest.", "source_uri": "Makefile"}]
-    added = await show(
-        client, "1. It learned something and saves it.", "memory_add", {"text": TEXT, "evidence": evidence}
-    )
-    print(f"  < saved as lesson {added['id']} of project {added['project']}")
+    lesson = {"text": TEXT, "evidence": [{"description": "pytest said: 41 skipped.", "source_uri": "Makefile"}]}
+    old = await show(client, "1. The assistant learned something and saves it.", "memory_add", lesson)
+    print(f"  < saved as lesson {old['id']} of this project")
 
-    question = {"query": "how do I run integration tests?"}
-    show_memories(await show(client, "2. A later session asks.", "memory_search", question))
+    found = await show(client, "2. Later it asks, in other words.", "memory_search", QUESTION)
+    show_memories(found, only=old["id"])
 
-    report = {"memory_id": added["id"], "verdict": "useful", "reason": "Ran the right command at once."}
-    answer = await show(client, "3. It helped, so it says so.", "memory_feedback", report)
-    print(f"  < {answer['outcome']}")
+    report = {"memory_id": old["id"], "verdict": "useful", "reason": "Ran the right command at once."}
+    recorded = await show(client, "3. It helped, so the assistant says so.", "memory_feedback", report)
+    print(f"  < {recorded['outcome']}")
 
-    evidence = [{"description": "The Makefile was replaced by a justfile."}]
-    change = {"id": added["id"], "text": BETTER, "evidence": evidence, "reason": "make is gone"}
-    replaced = await show(client, "4. The command changed: the lesson is replaced.", "memory_supersede", change)
-    print(f"  < lesson {replaced['id']} replaces lesson {replaced['supersedes_id']}")
+    change = {
+        "id": old["id"],
+        "text": BETTER,
+        "evidence": [{"description": "A justfile took the Makefile's place."}],
+        "reason": "make is gone",
+    }
+    new = await show(client, "4. The command changes: the lesson is replaced in one step.", "memory_supersede", change)
+    print(f"  < lesson {new['id']} replaces lesson {new['supersedes_id']}")
 
-    show_memories(await show(client, "5. Search gives the new lesson only.", "memory_search", question))
+    found = await show(client, "5. The same question now finds the new lesson only.", "memory_search", QUESTION)
+    show_memories(found, only=new["id"])
 
-    old = await show(client, "6. The old one keeps its history.", "memory_get", {"id": added["id"]})
-    for event in reversed(old["events"]):
-        print(f"  < {event['created_at']}  {event['action']}")
+    kept = await show(client, "6. The old one can still be read by its id.", "memory_get", {"id": old["id"]})
+    show_record(kept)
+
+
+def show_record(details: dict[str, Any]) -> None:
+    """Print an archived lesson with its history; it must be whole."""
+    memory, counts = details["memory"], details["memory"]["statistics"]
+    print(f"  < {memory['status']}: {memory['text']}")
+    print(f"    delivered: {counts['retrieval_count']}, reported useful: {counts['useful_count']}")
+    for event in reversed(details["events"]):
+        print(f"    {event['created_at']} {event['action']}")
+    if (memory["status"], memory["text"], counts["useful_count"]) != ("archived", TEXT, 1):
+        raise Failed("the old lesson should be archived, unchanged, with one report.")
 
 
 async def demonstrate(command: str) -> None:
     """Run the session against a fresh store and a fresh project."""
     with tempfile.TemporaryDirectory(prefix="keepwell-demo-") as folder:
-        project = Path(folder) / "my-project"
+        home, project = Path(folder) / "home", Path(folder) / "my-project"
         project.mkdir()
-        store = ["--db", str(Path(folder) / "store" / "memory.db"), "--workspace", str(project)]
-        server = StdioServerParameters(command=command, args=["serve", *store, "--client", "demo", "--allow-write"])
-        print("Starting the server as an MCP client does:")
-        print(f"  {command} {' '.join(server.args)}")
-        async with Client(stdio_client(server), mode="auto") as client:
+        subprocess.run(["git", "init", "--quiet", str(project)], check=True, env=without_git_settings())
+        arguments = ["serve", "--db", str(home / "memory.db"), "--client", "demo", "--allow-write"]
+        print(f"A server starts, as an MCP client does it, in {project}\n  > {shlex.join([command, *arguments])}")
+        # a home of its own: neither the settings nor the memory of whoever runs this are touched
+        server = StdioServerParameters(command=command, args=arguments, cwd=project, env={"HOME": str(home)})
+        async with Client(server) as client:
             await session(client)
+
+
+def without_git_settings() -> dict[str, str]:
+    """The environment without what a Git hook or a shell says about another repository."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
 
 
 def main() -> None:
     """Show keepwell at work, then how to connect it."""
-    command = shutil.which("keepwell", path=str(Path(sys.executable).parent))
+    command = shutil.which("keepwell", path=sysconfig.get_path("scripts"))
     if command is None:
         sys.exit("keepwell is not installed beside this Python; run scripts/demo.")
-    anyio.run(demonstrate, command)
-    print("\nThe demo's store is gone again. To connect your assistant to a store of its own, paste one of these.")
-    for block in blocks(command):
-        print(f"\n--- {block.client}: {block.place}\n{block.text}")
+    failures: list[BaseException] = []
+    try:
+        anyio.run(demonstrate, command)
+    except* (Failed, OSError) as group:
+        failures.extend(group.exceptions)
+    if failures:
+        sys.exit(f"\nThe demo failed: {failures[0]}")
+    print("\nThat was a store of the demo's own; it is gone again. To connect your assistant, paste one of these.\n")
+    print(page(command))
 
 
 if __name__ == "__main__":

@@ -217,7 +217,7 @@ SECRET = "quetzalcoatl"
     ids=" ".join,
 )
 @pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
-def test_what_project_a_knows_no_command_shows_to_project_b(me: Person, words: tuple[str, ...], as_json: bool) -> None:  # noqa: FBT001
+def test_what_project_a_knows_no_command_shows_to_project_b(me: Person, words: tuple[str, ...], as_json: bool) -> None:
     me.add(f"The word is {SECRET}.")
     other = me.elsewhere("b")
     for person in (me, other):

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Final, TextIO
 
 from keepwell.model.errors import Denied, KeepwellError
@@ -32,19 +32,19 @@ def results() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
-        _discard_rest()
+        _discard_rest(sys.stdout)
         raise
     except OSError as error:
-        _discard_rest()
+        _discard_rest(sys.stdout)
         raise Denied(
             f"the result could not be written to standard output ({error.strerror}).",
             hint="What was asked for has been done all the same.",
         ) from None
 
 
-def _discard_rest() -> None:
+def _discard_rest(stream: TextIO) -> None:
     null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
+    os.dup2(null, stream.fileno())
     os.close(null)
 
 
@@ -62,8 +62,7 @@ def print_json(plain: object) -> None:
 
 def tell(error: KeepwellError, *, as_json: bool) -> None:
     """Say on standard error what went wrong; for people one line, and one more for each fact."""
-    # nobody is left to be told where standard error cannot be written
-    with suppress(OSError):
+    try:
         if as_json:
             facts = {name: str(fact) for name, fact in error.facts.items()}
             plain = {"code": error.code, "message": error.sentence, "hint": error.hint, "facts": facts}
@@ -72,6 +71,9 @@ def tell(error: KeepwellError, *, as_json: bool) -> None:
             lines = [f"{PROGRAM}: {error.line}", *(f"  {name}: {fact}" for name, fact in error.facts.items())]
             sys.stderr.write("".join(visible(line) + "\n" for line in lines))
             sys.stderr.flush()
+    except OSError:
+        # nobody is left to be told, and a second try at the end would change the exit status
+        _discard_rest(sys.stderr)
 
 
 def _write_line(stream: TextIO, plain: object) -> None:

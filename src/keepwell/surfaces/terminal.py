@@ -52,11 +52,18 @@ def _pieces(line: str, room: int | None) -> Iterator[str]:
     yield line
 
 
+class _Console(Console):
+    """rich's console, without its own exit when the reader has gone."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 class Screen:
     """Standard output as it can be used: its width if it is a terminal, and whether it can show a bar."""
 
     def __init__(self) -> None:
-        self._console = Console(
+        self._console = _Console(
             file=sys.stdout,
             # what is piped or kept in a file is for programs, too: there no cell is folded
             width=None if sys.stdout.isatty() else _UNBOUNDED,
