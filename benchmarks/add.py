@@ -8,11 +8,12 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-import keepwell
 from corpus import Corpus
-from keepwell.operations.library import Library
 from measuring import Budget, Figure, arguments, elapsed_ms, in_turns, print_machine, print_table, status
 from stores import bare_table, commit_row, library_in, temporary_folder
+
+import keepwell
+from keepwell.operations.library import Library
 
 
 def measure(library: Library, folder: Path, *, rounds: int) -> tuple[Figure, ...]:

@@ -7,42 +7,13 @@ trade come next, and a long tail of names of modules, files and flags makes each
 import itertools
 import random
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
-_FUNCTION_WORDS: Final = (
-    "the to a of in and is for with on it when not before after from that be by as if must this only an or at never use "
-    "always are has one first no because each so then without which while there all until can does more than but into"
-).split()
+_VOCABULARY: Final = Path(__file__).with_name("vocabulary.txt").read_text(encoding="utf-8").split("\n\n")
+"""Function words, words of the trade, and the two halves that names are made of."""
 
-_TRADE_WORDS: Final = (
-    "test tests build run file error cache server database config branch commit release version type query index schema "
-    "migration table column key value token session request response client user password deploy container image "
-    "pipeline job worker queue message event handler callback thread process lock deadlock timeout retry backoff limit "
-    "memory disk network socket port proxy header cookie route endpoint method function class module package import "
-    "dependency lockfile update upgrade downgrade patch rollback merge rebase conflict review format lint warning "
-    "exception traceback log metric trace alert dashboard flag feature toggle setting variable secret certificate "
-    "permission role policy scope project workspace folder path symlink encoding newline whitespace unicode timezone "
-    "date timestamp duration clock float integer decimal rounding overflow string bytes buffer stream chunk batch page "
-    "cursor offset pagination sort filter search rank score match pattern regex template render component state store "
-    "hook effect style layout theme button form field input output validation serializer parser compiler linker binary "
-    "symbol macro header generic trait interface protocol adapter driver plugin fixture mock stub snapshot coverage "
-    "flaky slow fast stale broken missing empty null default optional required deprecated legacy upstream local remote "
-    "staging production nightly weekly fails passes hangs crashes leaks blocks waits starts stops restarts reads writes "
-    "deletes creates checks needs returns raises ignores skips expects assumes breaks fixes hides shows keeps drops "
-    "sends receives opens closes loads saves parses copies moves renames compares counts measures documents generated"
-).split()
-
-_STEMS: Final = (
-    "auth billing cart catalog checkout crawler digest editor export fetch gallery geo graph grid importer invoice "
-    "journal ledger loader mailer media notifier order parser payment planner player profile publisher quota radar "
-    "report router scheduler shipping signup spool stats storage sync tenant theme tracker upload vault viewer webhook "
-    "widget wizard"
-).split()
-
-_PARTS: Final = (
-    "api base cache check client config core data diff flags format guard index init job keys list load main map merge "
-    "model parse pool queue read retry rules run schema send state store sync task test tree types utils view worker"
-).split()
+_FUNCTION_WORDS, _TRADE_WORDS, _STEMS, _PARTS = (paragraph.split() for paragraph in _VOCABULARY)
 
 _FORMS: Final = ("{0}_{1}", "{0}/{1}.py", "{0}-{1}", "src/{0}/{1}.ts", "--{0}-{1}", "{0}.{1}")
 
@@ -79,7 +50,7 @@ class Corpus:
     def __init__(self, seed: int) -> None:
         self._random: Final = random.Random(seed)
         self._names: Final = _names(self._random)
-        self._words: Final = [*_FUNCTION_WORDS, *dict.fromkeys(_TRADE_WORDS), *self._names]
+        self._words: Final = [*_FUNCTION_WORDS, *_TRADE_WORDS, *self._names]
         weights = (1 / (rank + 2.7) for rank in range(1, len(self._words) + 1))
         self._weights: Final = list(itertools.accumulate(weights))
         self._made = 0

@@ -15,10 +15,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Self
 
-import keepwell
 from corpus import Corpus, Sample
 from measuring import Budget, Figure, arguments, elapsed_ms, in_turns, print_machine, print_table, status
 from stores import database_in, library_in, temporary_folder
+
+import keepwell
 
 CLIENT: Final = {
     "protocolVersion": "2025-11-25",
