@@ -39,7 +39,7 @@ def measure(library: Library, folder: Path, *, rounds: int) -> tuple[Figure, ...
 
 def main() -> int:
     """Run the benchmark and give the exit status."""
-    rounds = 50 if arguments(__doc__).parse_args().short else 2_000
+    rounds = 50 if arguments(__doc__).parse_args().short else 5_000
     with temporary_folder() as folder:
         with library_in(folder) as library:
             print_machine()
