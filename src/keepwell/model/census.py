@@ -13,3 +13,6 @@ class Counts:
     changes: int
     retrievals: int
     feedback: int
+    categories: int
+    category_versions: int
+    log_entries: int

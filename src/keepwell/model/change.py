@@ -38,11 +38,19 @@ class ChangeKind(StrEnum):
     LESSON_ADDED = "lesson.added"
     LESSON_ARCHIVED = "lesson.archived"
     LESSON_RATED = "lesson.rated"
+    CATEGORY_WRITTEN = "category.written"
+    CATEGORY_ADOPTED = "category.adopted"
+    CATEGORY_RESTORED = "category.restored"
+    CATEGORY_DELETED = "category.deleted"
+    LOG_APPENDED = "log.appended"
 
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """The text of a change."""
+    """The text of a change.
+
+    `text` is a lesson's text, a category's canonical document, or what was appended to a log as `appended` writes it.
+    """
 
     text: str | None = None
     evidence: tuple[Evidence, ...] = ()
@@ -78,12 +86,13 @@ def _optional_text(value: object) -> str | None:
 class Draft:
     """A change before the store gives it a uid, a stamp and a digest.
 
-    `subject` is the uid of the lesson that it is about; `supersedes` the uid of the lesson that an added one replaces.
+    `subject` is the uid of the lesson or the name of the category that it is about; `supersedes` the uid of the lesson
+    that an added one replaces. Categories belong to no scope.
     """
 
     kind: ChangeKind
     subject: str
-    scope: ScopeRef
+    scope: ScopeRef | None
     author: Author
     payload: Payload
     supersedes: str | None = None
@@ -99,7 +108,7 @@ class Change:
     stamp: Stamp
     kind: ChangeKind
     subject: str
-    scope_uid: str
+    scope_uid: str | None
     author: Author
     supersedes: str | None
     verdict: Verdict | None
@@ -142,12 +151,14 @@ def fold_one(lessons: dict[str, LessonState], change: Change) -> None:
         case ChangeKind.LESSON_RATED:
             if lesson := lessons.get(change.subject):
                 lesson.feedback.append(change)
+        case _:
+            return
 
 
 def _add(lessons: dict[str, LessonState], change: Change) -> None:
     payload = change.payload or Payload()
     lesson = LessonState(
-        scope_uid=change.scope_uid,
+        scope_uid=change.scope_uid or "",
         text=payload.text,
         evidence=payload.evidence,
         status=Status.ACTIVE,

@@ -35,7 +35,7 @@ def parse(text: str) -> Any:
     """
     try:
         value = json.loads(
-            text, object_pairs_hook=_object, parse_constant=_refuse_constant, parse_int=_integer, parse_float=_decimal
+            text, object_pairs_hook=_object, parse_constant=_refuse_constant, parse_int=integer, parse_float=decimal
         )
     except RecursionError:
         raise _too_deep() from None
@@ -54,6 +54,25 @@ def check(value: object) -> None:
             raise Invalid(f"{place or 'the text'} holds U+{ord(half.group()):04X}, half of a surrogate pair.")
         if isinstance(part, float) and not math.isfinite(part):
             raise Invalid(f"{place or 'the value'} is {part}, which is not a JSON number.")
+
+
+def kept(value: object) -> Any:
+    """A value that another parser read, as `parse` would have given it: checked, and large whole numbers as floats.
+
+    `Invalid` as for `parse`.
+    """
+    check(value)
+    return _with_kept_numbers(value)
+
+
+def _with_kept_numbers(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _with_kept_numbers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_kept_numbers(item) for item in value]
+    if isinstance(value, int) and not isinstance(value, bool):
+        return integer(str(value))
+    return value
 
 
 def _too_deep() -> Invalid:
@@ -92,17 +111,19 @@ def _refuse_constant(word: str) -> None:
     raise Invalid(f"{word} is not a JSON number.")
 
 
-def _integer(digits: str) -> int | float:
+def integer(digits: str) -> int | float:
+    """The whole number that JSON text stands for: a float outside of 64 bits, if that is exact; else `Invalid`."""
     _refuse_long(digits)
     number = int(digits)
     if digits == "-0":
         return -0.0
     if _SMALLEST_INTEGER <= number <= _LARGEST_INTEGER:
         return number
-    return _decimal(digits)
+    return decimal(digits)
 
 
-def _decimal(digits: str) -> float:
+def decimal(digits: str) -> float:
+    """The decimal that JSON text stands for; `Invalid` if the float nearest to it says something else."""
     _refuse_long(digits)
     number = float(digits)
     # kept if it is the double's exact value, or the shortest text that reads back as the double
@@ -126,7 +147,17 @@ def canonical(value: object) -> str:
 
 def content_hash(text: str) -> str:
     """SHA-256 of a canonical text in UTF-8, 64 lower-case hexadecimal digits."""
-    return hashlib.sha256(text.encode()).hexdigest()
+    return content_hash_of(text.encode())
+
+
+def content_hash_of(data: bytes) -> str:
+    """The hash that a file's bytes have; a document's if they are its canonical text."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def compact(value: object) -> str:
+    """JSON on one line without blanks, keys in their order: how replies say a value."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _written(value: object, line: str) -> Iterator[str]:
