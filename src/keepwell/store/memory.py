@@ -13,14 +13,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from keepwell.model import journal, jsonform
+from keepwell.model.catalog import CategoryState, fold_categories
+from keepwell.model.category import Category, CategoryKind, Compacted, Document, Heading, Version, leaves, name_key
 from keepwell.model.census import Counts
 from keepwell.model.change import FIRST_STAMP, Change, ChangeKind, Draft, LessonState, fold
 from keepwell.model.errors import Busy, Conflict, NotFound, Unsupported
 from keepwell.model.lesson import Event, Feedback, Lesson, Statistics, Status, Verdict
-from keepwell.model.query import Candidate, LessonQuery
+from keepwell.model.query import Candidate, DocumentQuery, LessonQuery, Passage
 from keepwell.model.scope import Project, Scope, ScopeKind, ScopeRef, ScopeSummary
 from keepwell.model.text import key_fingerprint, keyed_digest, text_hash
-from keepwell.store.port import Capabilities, Receipt, StoreStatus
+from keepwell.store.port import Capabilities, Finding, Pruned, Receipt, StoreStatus
 from keepwell.store.world import World
 
 _TEXT_WEIGHT: Final = 4.0
@@ -155,7 +158,11 @@ class MemoryReader:
     def search(self, query: LessonQuery) -> tuple[Candidate, ...]:  # noqa: D102
         uids = tuple(scope.uid for scope in self._contents.scopes if scope.id in query.scope_ids)
         ids = self._ids()
-        scored = [Candidate(ids[uid], _score(state, query.words)) for uid, state in self._active(uids)]
+        scored = [
+            Candidate(ids[uid], _score(state, query.words))
+            for uid, state in self._active(uids)
+            if query.period.holds(state.created_at) and query.actor in (None, state.author.actor, state.author.client)
+        ]
         ranked = sorted((hit for hit in scored if hit.score), key=lambda hit: (-hit.score, -hit.lesson_id))
         return tuple(ranked[: query.limit])
 
@@ -174,7 +181,69 @@ class MemoryReader:
             changes=len(self._contents.changes),
             retrievals=len(self._contents.deliveries),
             feedback=sum(len(lesson.feedback) for lesson in lessons),
+            categories=sum(state.deleted_at is None for state in self._states.values()),
+            category_versions=sum(len(state.versions) for state in self._states.values()),
+            log_entries=sum(len(state.entries) for state in self._states.values()),
         )
+
+    @property
+    def _states(self) -> dict[str, CategoryState]:
+        return fold_categories(self._contents.changes)
+
+    def _state(self, name: str) -> CategoryState | None:
+        key = name_key(name)
+        return next((state for state in self._states.values() if name_key(state.name) == key), None)
+
+    def heading(self, name: str) -> Heading | None:  # noqa: D102
+        state = self._state(name)
+        return state.heading if state else None
+
+    def entry_count(self, name: str) -> int:  # noqa: D102
+        state = self._states.get(name)
+        return len(state.entries) if state else 0
+
+    def text_of(self, name: str, content_hash: str) -> str | None:  # noqa: D102
+        state = self._states.get(name)
+        texts = [version.text for version in state.versions if version.hash == content_hash] if state else []
+        return texts[-1] if texts else None
+
+    def compactable(self, name: str, *, keep_versions: int) -> Compacted:  # noqa: D102
+        state = self._states.get(name)
+        return Compacted(max(0, len(state.versions) - keep_versions) if state else 0, 0)
+
+    def recent_lessons(self, scope_ids: tuple[int, ...], *, limit: int) -> tuple[int, ...]:  # noqa: D102
+        uids = tuple(scope.uid for scope in self._contents.scopes if scope.id in scope_ids)
+        ids = self._ids()
+        return tuple(sorted((ids[uid] for uid, _ in self._active(uids)), reverse=True)[:limit])
+
+    def categories(self, *, after: str, limit: int) -> tuple[Category, ...]:  # noqa: D102
+        live = [state for state in self._states.values() if state.deleted_at is None and state.name > after]
+        return tuple(state.as_category for state in sorted(live, key=lambda state: state.name)[:limit])
+
+    def document(self, name: str) -> Document | None:  # noqa: D102
+        state = self._states.get(name)
+        return Document(state.as_category, state.text) if state and state.deleted_at is None else None
+
+    def versions(self, name: str, *, limit: int, before: int | None) -> tuple[Version, ...]:  # noqa: D102
+        state = self._states.get(name)
+        found = [version for version in state.versions if before is None or version.id < before] if state else []
+        return tuple(replace(version, text=None) for version in reversed(found))[:limit]
+
+    def version(self, name: str, version_id: int) -> Version | None:  # noqa: D102
+        state = self._states.get(name)
+        return next((version for version in state.versions if version.id == version_id), None) if state else None
+
+    def search_documents(self, query: DocumentQuery) -> tuple[Passage, ...]:  # noqa: D102
+        asked = {part for word in query.words for part in _parts(word)}
+        passages = [passage for state in self._states.values() for passage in _passages(state, query)]
+        scored = [
+            replace(passage, score=_TEXT_WEIGHT * len(asked & _parts(passage.text)) + _shared(asked, passage.key_path))
+            for passage in passages
+        ]
+        return tuple(sorted((hit for hit in scored if hit.score), key=lambda hit: -hit.score)[: query.limit])
+
+    def dirty(self) -> tuple[str, ...]:  # noqa: D102
+        return tuple(state.name for state in sorted(self._states.values(), key=lambda state: state.updated_at))
 
     def fingerprint(self, data: str) -> str:  # noqa: D102
         return f"{key_fingerprint(self._key)}:{keyed_digest(self._key, data.encode())}"
@@ -193,7 +262,7 @@ class MemoryWriter(MemoryReader):
 
     def append(self, draft: Draft) -> int:  # noqa: D102 - the port's docstring holds
         self._require_fit(draft)
-        scope = self.scope(draft.scope) or self._new_scope(draft.scope)
+        scope = (self.scope(draft.scope) or self._new_scope(draft.scope)) if draft.scope else None
         last = max((change.stamp for change in self._contents.changes), default=FIRST_STAMP)
         self._contents.changes.append(
             Change(
@@ -202,7 +271,7 @@ class MemoryWriter(MemoryReader):
                 stamp=last.next(now_ms=self._now_ms(), device=self._device),
                 kind=draft.kind,
                 subject=draft.subject,
-                scope_uid=scope.uid,
+                scope_uid=scope.uid if scope else None,
                 author=draft.author,
                 supersedes=draft.supersedes,
                 verdict=draft.verdict,
@@ -211,7 +280,10 @@ class MemoryWriter(MemoryReader):
                 payload=draft.payload,
             )
         )
-        return self._ids()[draft.subject]
+        if scope:
+            return self._ids()[draft.subject]
+        state = self._states[draft.subject]
+        return state.next_entry_id - 1 if draft.kind is ChangeKind.LOG_APPENDED else state.versions[-1].id
 
     def _require_fit(self, draft: Draft) -> None:
         lessons = self._lessons
@@ -220,6 +292,16 @@ class MemoryWriter(MemoryReader):
             raise Conflict("the lesson is not active any more.", hint="Read it again with memory_get.")
         if draft.kind is ChangeKind.LESSON_RATED and draft.subject not in lessons:
             raise NotFound("there is no such lesson to report on.")
+        if draft.scope is None:
+            self._require_category(draft)
+
+    def _require_category(self, draft: Draft) -> None:
+        state = self._state(draft.subject)
+        if state and state.name != draft.subject:
+            raise Conflict(f"a category {state.name!a} exists, whose name differs in case or form only.")
+        needs_one = draft.kind in (ChangeKind.CATEGORY_DELETED, ChangeKind.LOG_APPENDED)
+        if needs_one and (state is None or state.deleted_at is not None):
+            raise NotFound(f"there is no category {draft.subject!a}.")
 
     def _new_scope(self, ref: ScopeRef) -> Scope:
         project = ref.project
@@ -234,6 +316,10 @@ class MemoryWriter(MemoryReader):
         )
         self._contents.scopes.append(scope)
         return scope
+
+    def compact(self, name: str, *, keep_versions: int) -> Compacted:
+        """Nothing is removed: the log is all there is."""
+        return self.compactable(name, keep_versions=keep_versions)
 
     def record_retrievals(self, lesson_ids: tuple[int, ...], *, method: str) -> int:  # noqa: ARG002, D102
         request_id = max((delivery.request_id for delivery in self._contents.deliveries), default=0) + 1
@@ -294,10 +380,25 @@ class MemoryStore:
                 file_system=None,
                 database_bytes=None,
                 wal_bytes=None,
+                categories_dir=None,
+                backups_dir=None,
+                free_bytes=None,
                 counts=reader.counts(),
             )
 
     def check(self) -> tuple[str, ...]:  # noqa: D102
+        return ()
+
+    def settle(self) -> None:
+        """There are no files."""
+
+    def prune_backups(self, *, older_than_days: int, dry_run: bool) -> Pruned:  # noqa: ARG002, D102
+        return Pruned(0, 0)
+
+    def findings(self) -> tuple[Finding, ...]:  # noqa: D102
+        return ()
+
+    def mend(self) -> tuple[str, ...]:  # noqa: D102
         return ()
 
     def backup(self, target: Path) -> Counts:  # noqa: D102
@@ -308,6 +409,27 @@ class MemoryStore:
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+def _passages(state: CategoryState, query: DocumentQuery) -> Iterator[Passage]:
+    """Every place of a category that the query's filters let through."""
+    wanted = state.deleted_at is None and state.kind in query.kinds and query.category in (None, state.name)
+    if not wanted:
+        return
+    pieces: list[tuple[int | None, int, str, str]] = []
+    if state.kind is CategoryKind.LOG:
+        for entry in state.entries:
+            at = journal.milliseconds(entry.ts) or state.updated_at
+            pieces += [(entry.id, at, path, text) for path, text in leaves(jsonform.parse(entry.text))]
+    else:
+        pieces += [(None, state.updated_at, path, text) for path, text in leaves(state.document)]
+    for entry_id, at, path, text in pieces:
+        if query.period.holds(at) and query.actor in (None, state.updated_by):
+            yield Passage(state.name, state.kind, entry_id, path, text, at, state.updated_by, 0.0)
+
+
+def _shared(asked: set[str], path: str) -> float:
+    return 0.4 * len(asked & _parts(path))
 
 
 def _scope_key(scope: ScopeRef) -> str:

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from keepwell.model.category import Category, Compacted, Document, Heading, Version
 from keepwell.model.census import Counts
 from keepwell.model.change import Change, Draft
 from keepwell.model.lesson import Event, Feedback, Lesson, Statistics
-from keepwell.model.query import Candidate, LessonQuery
+from keepwell.model.query import Candidate, DocumentQuery, LessonQuery, Passage
 from keepwell.model.scope import Project, Scope, ScopeRef, ScopeSummary
 
 
@@ -44,7 +45,29 @@ class StoreStatus:
     file_system: str | None
     database_bytes: int | None
     wal_bytes: int | None
+    categories_dir: str | None
+    backups_dir: str | None
+    free_bytes: int | None
     counts: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """How many backup files were removed, or would be, and their size."""
+
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is not as it should be: a code, what it is about, a sentence, and what to do, which `mend` may."""
+
+    code: str
+    subject: str
+    problem: str
+    remedy: str
+    mendable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +118,42 @@ class Reader(Protocol):
     def counts(self) -> Counts:
         """How many rows there are."""
 
+    def recent_lessons(self, scope_ids: tuple[int, ...], *, limit: int) -> tuple[int, ...]:
+        """The ids of the newest active lessons of these scopes, newest first."""
+
+    def heading(self, name: str) -> Heading | None:
+        """The category, deleted ones too, by any spelling of its name that `category.name_key` counts as the same."""
+
+    def entry_count(self, name: str) -> int:
+        """How many entries a log has."""
+
+    def categories(self, *, after: str, limit: int) -> tuple[Category, ...]:
+        """Live categories in the order of their names, from the one that follows `after`."""
+
+    def document(self, name: str) -> Document | None:
+        """What a live category holds, by its exact name; what a hand has put into its file is served and marked.
+
+        `Corrupt` where that cannot be read.
+        """
+
+    def versions(self, name: str, *, limit: int, before: int | None) -> tuple[Version, ...]:
+        """The newest versions first, without their texts; with `before` those with smaller ids."""
+
+    def version(self, name: str, version_id: int) -> Version | None:
+        """One version of that category, with its text unless that was not kept."""
+
+    def text_of(self, name: str, content_hash: str) -> str | None:
+        """The canonical document of that category that has this hash, if a version of it was kept."""
+
+    def compactable(self, name: str, *, keep_versions: int) -> Compacted:
+        """How many versions `compact` would remove."""
+
+    def search_documents(self, query: DocumentQuery) -> tuple[Passage, ...]:
+        """Places in live categories that hold at least one of the query's words, best first."""
+
+    def dirty(self) -> tuple[str, ...]:
+        """The categories that no other machine has seen since they were changed, longest ago first."""
+
     def fingerprint(self, data: str) -> str:
         """Keyed digest of a text, prefixed by the key's name; never reveals the text."""
 
@@ -103,10 +162,15 @@ class Writer(Reader, Protocol):
     """A write transaction; it also sees what it wrote."""
 
     def append(self, draft: Draft) -> int:
-        """Add one change to the log, let every view follow it, and give the local id of the lesson it is about.
+        """Add one change to the log, let every view follow it, and give the local id of what it made or changed:
+        the lesson, the category's version, or the log's entry.
 
-        Makes the scope where needed. An added lesson that supersedes another archives it in the same step.
+        Makes the scope where needed. An added lesson that supersedes another archives it in the same step. A category
+        is made where needed; `Conflict` if there is one whose name differs only by case or form.
         """
+
+    def compact(self, name: str, *, keep_versions: int) -> Compacted:
+        """Remove all but the newest versions with their texts, and the entries that a log's bounds do not keep."""
 
     def record_retrievals(self, lesson_ids: tuple[int, ...], *, method: str) -> int:
         """Count one prepared delivery of each lesson under a new request id, which is returned."""
@@ -139,6 +203,18 @@ class Store(Protocol):
 
     def check(self) -> tuple[str, ...]:
         """Faults found by reading everything: file integrity, full-text index against rows. Empty when all is well."""
+
+    def settle(self) -> None:
+        """Let the files of logs hold all their entries; does nothing where they do, or where there are no files."""
+
+    def prune_backups(self, *, older_than_days: int, dry_run: bool) -> Pruned:
+        """Remove the backups of categories that were made more days ago, or say how many it would."""
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What is not as it should be around the database: files, permissions, disk. Nothing is changed."""
+
+    def mend(self) -> tuple[str, ...]:
+        """Repair what is safe to repair, and say in a sentence each what was done."""
 
     def backup(self, target: Path) -> Counts:
         """Write a verified copy of one instant to a file that must not exist yet, and say what it holds.

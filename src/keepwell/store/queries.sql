@@ -42,7 +42,7 @@ INSERT INTO change_payloads (change_seq, body) VALUES (:seq, :body);
 -- name: changes
 SELECT c.seq, c.uid, c.ms, c.counter, c.device, c.kind, c.subject, s.uid AS scope_uid, c.actor, c.client, c.session,
        c.model, c.supersedes, c.verdict, c.digest, c.key_id, p.body
-FROM changes c JOIN scopes s ON s.id = c.scope_id LEFT JOIN change_payloads p ON p.change_seq = c.seq
+FROM changes c LEFT JOIN scopes s ON s.id = c.scope_id LEFT JOIN change_payloads p ON p.change_seq = c.seq
 WHERE c.seq > :after ORDER BY c.seq LIMIT :limit;
 
 -- name: add_lesson
@@ -83,6 +83,9 @@ FROM memories m JOIN scopes s ON s.id = m.scope_id WHERE m.id = :id;
 
 -- name: active_lesson
 SELECT id FROM memories WHERE scope_id = :scope_id AND text_hash = :text_hash AND status = 'active';
+
+-- name: recent_lessons
+SELECT id FROM memories WHERE status = 'active' AND scope_id IN (:scope, :other_scope) ORDER BY id DESC LIMIT :limit;
 
 -- name: evidence
 SELECT description, source_uri FROM evidence WHERE memory_id = :id ORDER BY id;
@@ -131,4 +134,107 @@ SELECT (SELECT count(*) FROM scopes) AS scopes,
        (SELECT count(*) FROM memories WHERE status = 'active') AS active_lessons,
        (SELECT count(*) FROM changes) AS changes,
        (SELECT count(*) FROM memory_retrievals) AS retrievals,
-       (SELECT count(*) FROM memory_feedback) AS feedback;
+       (SELECT count(*) FROM memory_feedback) AS feedback,
+       (SELECT count(*) FROM category WHERE deleted_at IS NULL) AS categories,
+       (SELECT count(*) FROM category_version) AS category_versions,
+       (SELECT count(*) FROM log_entry) AS log_entries;
+
+-- name: category
+SELECT id, name, kind, content_hash, file_hash, size_bytes, version_id, updated_at, updated_by, deleted_at,
+       next_entry_id, settled_entry_id, max_entries, max_age_days
+FROM category WHERE name_key = :key;
+
+-- name: categories
+SELECT id, name, kind, content_hash, file_hash, size_bytes, version_id, updated_at, updated_by, deleted_at,
+       next_entry_id, settled_entry_id, max_entries, max_age_days
+FROM category WHERE deleted_at IS NULL AND name > :after ORDER BY name LIMIT :limit;
+
+-- name: add_category
+INSERT INTO category (name, name_key, kind, content_hash, file_hash, size_bytes, version_id, updated_at, updated_by,
+                      next_entry_id, settled_entry_id, max_entries, max_age_days)
+VALUES (:name, :key, :kind, :hash, :hash, :size, 0, :at, :by, :next_entry_id, :next_entry_id, :max_entries,
+        :max_age_days)
+RETURNING id;
+
+-- name: replace_category
+UPDATE category
+SET kind = :kind, content_hash = :hash, file_hash = :hash, size_bytes = :size, updated_at = :at, updated_by = :by,
+    deleted_at = NULL, next_entry_id = max(next_entry_id, :next_entry_id),
+    settled_entry_id = max(next_entry_id, :next_entry_id), max_entries = :max_entries, max_age_days = :max_age_days
+WHERE id = :id;
+
+-- name: set_category_version
+UPDATE category SET version_id = :version WHERE id = :id;
+
+-- name: delete_category
+UPDATE category SET deleted_at = :at, updated_at = :at, updated_by = :by, content_hash = :hash, size_bytes = :size
+WHERE id = :id;
+
+-- name: grow_category
+UPDATE category
+SET content_hash = NULL, updated_at = :at, updated_by = :by, next_entry_id = next_entry_id + 1,
+    max_entries = :max_entries, max_age_days = :max_age_days
+WHERE id = :id;
+
+-- name: settle_category
+UPDATE category
+SET content_hash = :hash, file_hash = :hash, size_bytes = :size, settled_entry_id = next_entry_id
+WHERE id = :id;
+
+-- name: unsettled
+SELECT name FROM category WHERE content_hash IS NULL AND deleted_at IS NULL ORDER BY name;
+
+-- name: add_version
+INSERT INTO category_version (
+    category_id, action, kind, content_hash, previous_hash, size_bytes, actor, created_at, change_seq
+) VALUES (:category_id, :action, :kind, :hash, :previous_hash, :size, :actor, :at, :seq) RETURNING id;
+
+-- name: versions
+SELECT v.id, v.action, v.kind, v.content_hash, v.previous_hash, v.size_bytes, v.actor, v.created_at, p.body
+FROM category_version v JOIN category c ON c.id = v.category_id
+LEFT JOIN change_payloads p ON p.change_seq = v.change_seq
+WHERE c.name = :name AND v.id < :before ORDER BY v.id DESC LIMIT :limit;
+
+-- name: version_text
+SELECT p.body FROM category_version v JOIN category c ON c.id = v.category_id
+JOIN change_payloads p ON p.change_seq = v.change_seq
+WHERE c.name = :name AND v.content_hash = :hash AND json_extract(p.body, '$.text') IS NOT NULL
+ORDER BY v.id DESC LIMIT 1;
+
+-- name: superfluous_versions
+SELECT id, change_seq FROM category_version
+WHERE category_id = :category_id AND id NOT IN (
+    SELECT id FROM category_version WHERE category_id = :category_id ORDER BY id DESC LIMIT :keep
+);
+
+-- name: drop_version
+DELETE FROM category_version WHERE id = :id;
+
+-- name: drop_payload
+DELETE FROM change_payloads WHERE change_seq = :seq;
+
+-- name: entries
+SELECT entry_id, ts, data FROM log_entry WHERE category_id = :category_id ORDER BY entry_id;
+
+-- name: add_entry
+INSERT INTO log_entry (category_id, entry_id, ts, at, data, actor) VALUES (:category_id, :entry_id, :ts, :at, :data, :by);
+
+-- name: entry_count
+SELECT count(*) FROM log_entry WHERE category_id = :category_id;
+
+-- name: entries_to_drop
+SELECT entry_id FROM log_entry WHERE category_id = :category_id AND (entry_id < :smallest OR at < :earliest);
+
+-- name: drop_entry
+DELETE FROM log_entry WHERE category_id = :category_id AND entry_id = :entry_id;
+
+-- name: drop_entries
+DELETE FROM log_entry WHERE category_id = :category_id;
+
+-- name: mark_dirty
+INSERT INTO sync_dirty (category_name, operation, content_hash, marked_at) VALUES (:name, :operation, :hash, :at)
+ON CONFLICT (category_name) DO UPDATE
+SET operation = excluded.operation, content_hash = excluded.content_hash, marked_at = excluded.marked_at;
+
+-- name: dirty
+SELECT category_name FROM sync_dirty ORDER BY marked_at, category_name;

@@ -1,5 +1,6 @@
 """What SQLite complains of, told in the words of the error family; its own wording never leaves this module."""
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,16 +10,20 @@ import apsw
 
 from keepwell.model.errors import Busy, Corrupt, Denied, Internal, KeepwellError
 
+_FULL = "the disk is full; nothing was changed."
+_FREE_SOME = "Free some space and try again."
 BUSY_HINT = "Nothing was changed; make the same call again in a moment."
 
 
 @contextmanager
 def translated(database: Path) -> Iterator[None]:
-    """A block whose SQLite errors become errors of the family."""
+    """A block whose errors of SQLite and of the file system become errors of the family."""
     try:
         yield
     except apsw.Error as error:
         raise translate(error, database) from error
+    except OSError as error:
+        raise denied(database, error) from error
 
 
 def translate(error: apsw.Error, database: Path) -> KeepwellError:
@@ -34,7 +39,7 @@ def translate(error: apsw.Error, database: Path) -> KeepwellError:
                 **facts,
             )
         case apsw.FullError():
-            return Denied("the disk is full; nothing was changed.", hint="Free some space and try again.", **facts)
+            return Denied(_FULL, hint=_FREE_SOME, **facts)
         case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError() | apsw.AuthError():
             return denied(database)
         case apsw.IOError():
@@ -49,6 +54,8 @@ def translate(error: apsw.Error, database: Path) -> KeepwellError:
 
 def denied(database: Path, error: OSError | None = None) -> Denied:
     """The folder or a file of the store may not be used; names it and the permission in its facts."""
+    if error and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return Denied(_FULL, hint=_FREE_SOME, folder=database.parent)
     reason = f" ({error.strerror})" if error and error.strerror else ""
     return Denied(
         f"the store may not be written: its folder or a file in it is read-only or out of reach for this user{reason}.",

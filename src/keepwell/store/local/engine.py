@@ -11,11 +11,15 @@ from typing import Final, Literal
 
 import apsw
 
+from keepwell.model.category import name_key
 from keepwell.model.census import Counts
-from keepwell.model.errors import Busy
+from keepwell.model.errors import Busy, KeepwellError
 from keepwell.store.local.backup import write_backup
+from keepwell.store.local.category_check import findings, free_bytes, too_open
+from keepwell.store.local.category_files import CategoryFiles
 from keepwell.store.local.complaints import BUSY_HINT, denied, translated
 from keepwell.store.local.create import ensure_database
+from keepwell.store.local.files import PRIVATE_FILE, PRIVATE_FOLDER
 from keepwell.store.local.guard import SCHEMA_VERSION, refuse_other, refuse_unfit
 from keepwell.store.local.inspect import faults
 from keepwell.store.local.keyfile import key_path, load_key
@@ -23,13 +27,15 @@ from keepwell.store.local.link import Link, Mode
 from keepwell.store.local.mounts import SHARED, file_system_of
 from keepwell.store.local.reader import LocalReader
 from keepwell.store.local.writer import LocalWriter
-from keepwell.store.port import Capabilities, StoreStatus
+from keepwell.store.port import Capabilities, Finding, Pruned, StoreStatus
 from keepwell.store.world import World
 
 _log: Final = logging.getLogger(__name__)
 
 _SWITCH_PATIENCE_MS: Final = 1_000
 """How long opening a store waits for a change of its journal mode, which needs the store for itself."""
+
+_DAY_MS: Final = 86_400_000
 
 _SYNCHRONOUS: Final = {1: "normal", 2: "full"}
 
@@ -46,6 +52,7 @@ class Options:
     busy_timeout_ms: int = 200
     lock_deadline_ms: int = 10_000
     shared_mount: Literal["auto", "yes", "no"] = "auto"
+    max_versions: int = 100
 
 
 class LocalStore:
@@ -72,6 +79,8 @@ class LocalStore:
         self._idle: list[Link] = []
         self._in_use: set[Link] = set()
         self._stopping = False
+        self._wrote = False
+        self._files: Final = CategoryFiles(database.parent)
         self.file_system: Final = file_system_of(_existing(database.parent))
         self._key: Final = self._prepare()
         # opening once now finds a damaged or foreign store before the first call does
@@ -114,7 +123,7 @@ class LocalStore:
             link.run_patiently("begin_read")
             try:
                 link.run_patiently("touch")
-                yield LocalReader(link, self._key)
+                yield self._reader(link)
             finally:
                 link.roll_back()
 
@@ -127,12 +136,57 @@ class LocalStore:
             link.allow(budget if patience_ms is None else min(budget, patience_ms))
             link.run_patiently("begin_write")
             try:
-                yield LocalWriter(
-                    link, self._key, device=self._device, now_ms=self._world.now_ms, new_uid=self._new_uid
-                )
+                writer = self._writer(link)
+                try:
+                    yield writer
+                except BaseException:
+                    writer.abandon()
+                    raise
+                # whether a commit that fails has taken place is for the next lock to see: what is staged stays
                 link.run_patiently("commit")
             finally:
                 link.roll_back()
+            # outside the lock: others may write, and do this for us if they come first
+            writer.finish()
+            self._wrote = True
+
+    def _reader(self, link: Link) -> LocalReader:
+        return LocalReader(link, self._key, self._files, self._newest_hash)
+
+    def _writer(self, link: Link) -> LocalWriter:
+        return LocalWriter(
+            link,
+            self._key,
+            self._files,
+            self._newest_hash,
+            device=self._device,
+            now_ms=self._world.now_ms,
+            new_uid=self._new_uid,
+            transaction=self._world.random_bytes(8).hex(),
+            max_versions=self._options.max_versions,
+        )
+
+    def _newest_hash(self, name: str) -> str | None:
+        """What a category's file is to hold by now; asked on a connection of its own, whose instant is now."""
+        with self._connected() as link, translated(self._database):
+            link.allow(self._options.lock_deadline_ms)
+            row = link.row("category", key=name_key(name))
+        return str(row["file_hash"]) if row and row["deleted_at"] is None else None
+
+    def settle(self) -> None:  # noqa: D102
+        with self.reading() as reader:
+            behind = reader.unsettled()
+        for name in behind:
+            with self.writing() as writer:
+                if name in writer.unsettled():
+                    writer.settle(name)
+
+    def _settle_before_closing(self) -> None:
+        """Best effort: what stays behind is in the database, and the next keepwell settles it."""
+        try:
+            self.settle()
+        except (KeepwellError, OSError) as error:
+            _log.info("the files of logs follow later: %s", error)
 
     def status(self) -> StoreStatus:  # noqa: D102
         with self._connected() as link, translated(self._database):
@@ -147,13 +201,51 @@ class LocalStore:
                 file_system=self.file_system,
                 database_bytes=self._database.stat().st_size,
                 wal_bytes=_size(self._database.with_name(self._database.name + "-wal")),
-                counts=LocalReader(link, self._key).counts(),
+                categories_dir=str(self._files.folder),
+                backups_dir=str(self._files.backups),
+                free_bytes=free_bytes(self._database.parent),
+                counts=self._reader(link).counts(),
             )
 
     def check(self) -> tuple[str, ...]:  # noqa: D102
         with self._connected() as link, translated(self._database):
             link.allow(self._options.lock_deadline_ms)
             return faults(link)
+
+    def prune_backups(self, *, older_than_days: int, dry_run: bool) -> Pruned:  # noqa: D102
+        with translated(self._database):
+            old = self._files.old_backups(before_ms=self._world.now_ms() - older_than_days * _DAY_MS)
+            pruned = Pruned(len(old), sum(path.lstat().st_size for path in old))
+            if not dry_run:
+                self._files.remove_backups(old)
+        return pruned
+
+    def findings(self) -> tuple[Finding, ...]:  # noqa: D102
+        with self.reading() as reader:
+            return tuple(findings(reader, self._files, self._database))
+
+    def mend(self) -> tuple[str, ...]:  # noqa: D102
+        done = [f"{path} is private now." for path in self._close_off()]
+        with self.writing() as writer:
+            writer.settle_staged()
+            rebuilt = writer.mend_index()
+        done += ["The full-text index was built anew."] if rebuilt else []
+        for name in self._without_file():
+            with self.writing() as writer:
+                writer.rewrite_file(name)
+            done.append(f"The file of {name!a} was written again.")
+        return tuple(done)
+
+    def _close_off(self) -> list[str]:
+        open_to_others = [Path(finding.subject) for finding in too_open(self._database, self._files)]
+        with translated(self._database):
+            for path in open_to_others:
+                path.chmod(PRIVATE_FOLDER if path.is_dir() else PRIVATE_FILE)
+        return [str(path) for path in open_to_others]
+
+    def _without_file(self) -> list[str]:
+        wanted = {"missing_file", "unsettled"}
+        return [finding.subject for finding in self.findings() if finding.code in wanted]
 
     def backup(self, target: Path) -> Counts:  # noqa: D102
         with self._connected() as link, translated(self._database):
@@ -167,6 +259,8 @@ class LocalStore:
                 link.interrupt()
 
     def close(self) -> None:  # noqa: D102
+        if self._wrote and not self._stopping:
+            self._settle_before_closing()
         with self._guard:
             idle, self._idle = self._idle, []
         for link in idle:

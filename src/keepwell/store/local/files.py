@@ -8,7 +8,8 @@ from typing import Final
 PRIVATE_FILE: Final = 0o600
 PRIVATE_FOLDER: Final = 0o700
 
-_NO_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+NO_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+"""What a file system without hard links answers."""
 
 
 def make_private_folders(folder: Path) -> None:
@@ -25,16 +26,16 @@ def make_private_file(path: Path) -> None:
 
 def publish(draft: Path, target: Path) -> None:
     """Give a finished file its name, durably; `FileExistsError` if the name is taken, and then nothing changes."""
-    _sync(draft)
+    sync(draft)
     try:
         os.link(draft, target)
     except OSError as error:
-        if error.errno not in _NO_LINKS:
+        if error.errno not in NO_LINKS:
             raise
         _rename_to_free_name(draft, target)
     else:
         draft.unlink()
-    _sync(target.parent)
+    sync(target.parent)
 
 
 def _rename_to_free_name(draft: Path, target: Path) -> None:
@@ -43,7 +44,8 @@ def _rename_to_free_name(draft: Path, target: Path) -> None:
     draft.replace(target)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Make what a file or a folder holds durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,5 +1,7 @@
 """Faults that reading a whole database finds."""
 
+import apsw
+
 from keepwell.store.local.link import Link
 
 
@@ -9,4 +11,11 @@ def faults(link: Link) -> tuple[str, ...]:
     found = [] if integrity == ["ok"] else [f"database file: {line}" for line in integrity]
     found += [f"reference: a row of {row['table']} points nowhere" for row in link.rows("foreign_key_faults")]
     found += [row["fault"] for row in link.rows("index_faults")]
+    try:
+        link.rows("documents_self_check")
+    except apsw.CorruptError:
+        found.append("full-text index of categories: it does not agree with its rows")
+    except apsw.ReadOnlyError:
+        # FTS5 checks itself by a statement that looks like a write
+        pass
     return tuple(found)

@@ -1,21 +1,25 @@
 """Reading one instant of the local store."""
 
+from collections.abc import Callable
+
 from keepwell.model.census import Counts
 from keepwell.model.change import Change
 from keepwell.model.lesson import Event, Evidence, Feedback, Lesson, Statistics, Status, Verdict
 from keepwell.model.query import Candidate, LessonQuery
 from keepwell.model.scope import Project, Scope, ScopeRef, ScopeSummary
 from keepwell.model.text import key_fingerprint, keyed_digest
+from keepwell.store.local.category_files import CategoryFiles
+from keepwell.store.local.category_reader import CategoryReader, expression
 from keepwell.store.local.link import Link, Row
 from keepwell.store.local.rows import to_author, to_change, to_event, to_feedback, to_scope
 from keepwell.store.port import Receipt
 
 
-class LocalReader:
+class LocalReader(CategoryReader):
     """`store.port.Reader` over one connection inside a transaction."""
 
-    def __init__(self, link: Link, key: bytes) -> None:
-        self._link = link
+    def __init__(self, link: Link, key: bytes, files: CategoryFiles, newest_hash: Callable[[str], str | None]) -> None:
+        super().__init__(link, files, newest_hash)
         self._key = key
 
     def scope(self, ref: ScopeRef) -> Scope | None:  # noqa: D102 - the port's docstring holds
@@ -74,12 +78,21 @@ class LocalReader:
             return ()
         rows = self._link.rows(
             "search",
-            expression=_expression(query.words),
+            expression=expression(query.words),
             scope=query.scope_ids[0],
             other_scope=query.scope_ids[-1],
+            after=query.period.after,
+            before=query.period.before,
+            actor=query.actor,
             limit=query.limit,
         )
         return tuple(Candidate(row["id"], row["score"]) for row in rows)
+
+    def recent_lessons(self, scope_ids: tuple[int, ...], *, limit: int) -> tuple[int, ...]:  # noqa: D102
+        if not scope_ids:
+            return ()
+        rows = self._link.rows("recent_lessons", scope=scope_ids[0], other_scope=scope_ids[-1], limit=limit)
+        return tuple(row["id"] for row in rows)
 
     def receipt(self, scope: ScopeRef, operation_id: str) -> Receipt | None:  # noqa: D102
         row = self._link.row("receipt", scope_key=scope_key(scope), operation_id=operation_id)
@@ -98,8 +111,3 @@ class LocalReader:
 def scope_key(scope: ScopeRef) -> str:
     """A scope's name in the receipts; a project is known by its path before it has a row."""
     return scope.project.path if scope.project else ""
-
-
-def _expression(words: tuple[str, ...]) -> str:
-    """An FTS5 expression that asks for any of the words, each quoted so that nothing in it is an operator."""
-    return " OR ".join('"' + word.replace('"', '""') + '"' for word in words)

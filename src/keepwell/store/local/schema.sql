@@ -24,7 +24,7 @@ CREATE TABLE changes (
     device TEXT NOT NULL,
     kind TEXT NOT NULL,
     subject TEXT NOT NULL,
-    scope_id INTEGER NOT NULL REFERENCES scopes (id),
+    scope_id INTEGER REFERENCES scopes (id),
     actor TEXT NOT NULL,
     client TEXT NOT NULL,
     session TEXT,
@@ -33,7 +33,8 @@ CREATE TABLE changes (
     verdict TEXT,
     digest TEXT NOT NULL,
     key_id TEXT NOT NULL,
-    UNIQUE (ms, counter, device)
+    UNIQUE (ms, counter, device),
+    CHECK ((kind LIKE 'lesson.%') = (scope_id IS NOT NULL))
 ) STRICT;
 CREATE INDEX changes_by_subject ON changes (subject, seq);
 
@@ -123,6 +124,83 @@ CREATE TABLE memory_embeddings (
     UNIQUE (memory_id, model)
 ) STRICT;
 
+-- `content_hash` is NULL while a log has entries that its file lacks; `file_hash` is what the file is to hold.
+CREATE TABLE category (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL UNIQUE,
+    name_key TEXT NOT NULL UNIQUE,
+    kind TEXT NOT NULL CHECK (kind IN ('memory', 'log')),
+    content_hash TEXT,
+    file_hash TEXT NOT NULL,
+    size_bytes INTEGER NOT NULL,
+    version_id INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    updated_by TEXT NOT NULL,
+    deleted_at INTEGER,
+    next_entry_id INTEGER NOT NULL DEFAULT 0,
+    settled_entry_id INTEGER NOT NULL DEFAULT 0,
+    max_entries INTEGER,
+    max_age_days INTEGER,
+    CHECK ((kind = 'log') = (max_entries IS NOT NULL))
+) STRICT;
+CREATE INDEX category_live ON category (name) WHERE deleted_at IS NULL;
+
+-- The text of a version is the payload of its change.
+CREATE TABLE category_version (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    category_id INTEGER NOT NULL REFERENCES category (id),
+    action TEXT NOT NULL CHECK (action IN ('written', 'adopted', 'restored', 'deleted')),
+    kind TEXT NOT NULL,
+    content_hash TEXT NOT NULL,
+    previous_hash TEXT,
+    size_bytes INTEGER NOT NULL,
+    actor TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    change_seq INTEGER NOT NULL REFERENCES changes (seq)
+) STRICT;
+CREATE INDEX category_version_by_category ON category_version (category_id, id);
+
+CREATE TABLE log_entry (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    category_id INTEGER NOT NULL REFERENCES category (id),
+    entry_id INTEGER NOT NULL,
+    ts TEXT NOT NULL,
+    at INTEGER,
+    data TEXT NOT NULL,
+    actor TEXT NOT NULL,
+    UNIQUE (category_id, entry_id)
+) STRICT;
+CREATE INDEX log_entry_by_age ON log_entry (category_id, at);
+
+-- What documents say, a row for each scalar; `entry_id` is set for what a log's entry says.
+CREATE TABLE search_index (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    category_id INTEGER NOT NULL REFERENCES category (id),
+    entry_id INTEGER,
+    key_path TEXT NOT NULL,
+    value_text TEXT NOT NULL
+) STRICT;
+CREATE INDEX search_index_by_category ON search_index (category_id, entry_id);
+CREATE VIRTUAL TABLE search_fts USING fts5 (
+    key_path, value_text, content = 'search_index', content_rowid = 'id', tokenize = 'porter unicode61 remove_diacritics 2'
+);
+CREATE TRIGGER search_index_added AFTER INSERT ON search_index
+BEGIN INSERT INTO search_fts (rowid, key_path, value_text) VALUES (new.id, new.key_path, new.value_text); END;
+CREATE TRIGGER search_index_removed AFTER DELETE ON search_index
+BEGIN
+    INSERT INTO search_fts (search_fts, rowid, key_path, value_text)
+    VALUES ('delete', old.id, old.key_path, old.value_text);
+END;
+
+-- What other machines have not seen yet.
+CREATE TABLE sync_dirty (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    category_name TEXT NOT NULL UNIQUE,
+    operation TEXT NOT NULL CHECK (operation IN ('upsert', 'delete')),
+    content_hash TEXT,
+    marked_at INTEGER NOT NULL
+) STRICT;
+
 -- What a client's operation id led to; content-free.
 CREATE TABLE receipts (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -151,7 +229,17 @@ BEGIN SELECT raise(ABORT, 'changes are append-only'); END;
 CREATE TRIGGER change_payloads_are_final BEFORE UPDATE ON change_payloads
 BEGIN SELECT raise(ABORT, 'payloads are append-only'); END;
 CREATE TRIGGER change_payloads_stay BEFORE DELETE ON change_payloads
-BEGIN SELECT raise(ABORT, 'payloads are append-only'); END;
+WHEN (SELECT kind FROM changes WHERE seq = old.change_seq) LIKE 'lesson.%'
+BEGIN SELECT raise(ABORT, 'payloads of lessons are append-only'); END;
+
+CREATE TRIGGER category_stays BEFORE DELETE ON category
+BEGIN SELECT raise(ABORT, 'a deleted category keeps its row'); END;
+CREATE TRIGGER category_keeps_identity BEFORE UPDATE OF id, name, name_key ON category
+BEGIN SELECT raise(ABORT, 'a category keeps its name'); END;
+CREATE TRIGGER category_version_is_final BEFORE UPDATE ON category_version
+BEGIN SELECT raise(ABORT, 'versions are append-only'); END;
+CREATE TRIGGER log_entry_is_final BEFORE UPDATE ON log_entry
+BEGIN SELECT raise(ABORT, 'entries are append-only'); END;
 
 CREATE TRIGGER memories_keep_content BEFORE UPDATE OF
     id, uid, scope_id, text, text_hash, supersedes_id, source_actor, source_client, source_session, source_model,

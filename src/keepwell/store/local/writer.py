@@ -7,24 +7,38 @@ from keepwell.model.errors import Conflict, Internal, NotFound
 from keepwell.model.lesson import Action, Author
 from keepwell.model.scope import Project, Scope, ScopeRef
 from keepwell.model.text import canonical_json, key_fingerprint, keyed_digest, text_hash
+from keepwell.store.local.category_files import CategoryFiles
+from keepwell.store.local.category_writer import CategoryWriter
 from keepwell.store.local.link import Link, Row
 from keepwell.store.local.reader import LocalReader, scope_key
 from keepwell.store.port import Receipt
 
 
-class LocalWriter(LocalReader):
+class LocalWriter(LocalReader, CategoryWriter):
     """`store.port.Writer` over one connection inside a `BEGIN IMMEDIATE` transaction."""
 
     def __init__(
-        self, link: Link, key: bytes, *, device: str, now_ms: Callable[[], int], new_uid: Callable[[], str]
+        self,
+        link: Link,
+        key: bytes,
+        files: CategoryFiles,
+        newest_hash: Callable[[str], str | None],
+        *,
+        device: str,
+        now_ms: Callable[[], int],
+        new_uid: Callable[[], str],
+        transaction: str,
+        max_versions: int,
     ) -> None:
-        super().__init__(link, key)
+        CategoryWriter.__init__(
+            self, link, files, newest_hash, now_ms=now_ms, max_versions=max_versions, transaction=transaction
+        )
+        self._key = key
         self._device = device
-        self._now_ms = now_ms
         self._new_uid = new_uid
 
     def append(self, draft: Draft) -> int:  # noqa: D102 - the port's docstring holds
-        scope_id = self._scope_id(draft.scope)
+        scope_id = self._scope_id(draft.scope) if draft.scope else None
         stamp = self._next_stamp()
         seq = self._log(draft, scope_id, stamp)
         match draft.kind:
@@ -34,6 +48,8 @@ class LocalWriter(LocalReader):
                 return self._archive(draft.subject, Action.ARCHIVED, draft, seq, stamp.ms)
             case ChangeKind.LESSON_RATED:
                 return self._rate(draft, seq, stamp.ms)
+            case _:
+                return self.write_category(draft, seq, stamp)
 
     def _scope_id(self, ref: ScopeRef) -> int:
         if scope := self.scope(ref):
@@ -55,7 +71,7 @@ class LocalWriter(LocalReader):
         last = Stamp(**row) if row else FIRST_STAMP
         return last.next(now_ms=self._now_ms(), device=self._device)
 
-    def _log(self, draft: Draft, scope_id: int, stamp: Stamp) -> int:
+    def _log(self, draft: Draft, scope_id: int | None, stamp: Stamp) -> int:
         body = draft.payload.to_json()
         seq: int = self._link.value(
             "add_change",
@@ -78,7 +94,7 @@ class LocalWriter(LocalReader):
         self._link.rows("add_payload", seq=seq, body=body)
         return seq
 
-    def _add(self, draft: Draft, scope_id: int, seq: int, at: int) -> int:
+    def _add(self, draft: Draft, scope_id: int | None, seq: int, at: int) -> int:
         text = draft.payload.text
         if text is None:
             raise Internal("a lesson without text cannot be added.")

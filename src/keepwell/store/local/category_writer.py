@@ -1,0 +1,326 @@
+"""Writing categories: rows and staged files in one transaction, then the files get their names.
+
+The database decides: a document is committed with its rows, which carry its whole text. The file follows, at once or,
+after a crash, under the next write lock.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import apsw
+
+from keepwell.model import journal, jsonform
+from keepwell.model.category import UNBOUNDED, CategoryKind, Compacted, Retention, VersionAction, leaves, name_key
+from keepwell.model.change import ChangeKind, Draft, Stamp
+from keepwell.model.errors import Conflict, Internal, NotFound
+from keepwell.model.journal import Entry
+from keepwell.store.local.category_files import CategoryFiles, Staged, backup_name
+from keepwell.store.local.category_reader import CategoryReader
+from keepwell.store.local.link import Link, Row
+
+_log: Final = logging.getLogger(__name__)
+
+_SETTLE_SHARE: Final = 4
+"""A log's file is written again once it lacks a quarter of the entries: so an append costs the same at any length."""
+
+_SETTLE_AT_LEAST: Final = 256
+
+_ACTIONS: Final = {
+    ChangeKind.CATEGORY_WRITTEN: VersionAction.WRITTEN,
+    ChangeKind.CATEGORY_ADOPTED: VersionAction.ADOPTED,
+    ChangeKind.CATEGORY_RESTORED: VersionAction.RESTORED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What a row says of a document."""
+
+    kind: CategoryKind
+    hash: str
+    size: int
+    retention: Retention = UNBOUNDED
+    entries: tuple[Entry, ...] = ()
+
+    @classmethod
+    def of(cls, document: Any, text: str) -> Self:
+        """The state of a document and its canonical text."""
+        if journal.kind_of(document) is CategoryKind.MEMORY:
+            return cls(CategoryKind.MEMORY, *_measured(text))
+        _, retention, entries = journal.taken_apart(document)
+        return cls(CategoryKind.LOG, *_measured(text), retention, entries)
+
+    def values(self) -> Row:
+        """The columns."""
+        return {
+            "kind": self.kind.value,
+            "hash": self.hash,
+            "size": self.size,
+            "next_entry_id": max((entry.id + 1 for entry in self.entries), default=0),
+            "max_entries": self.retention.max_entries,
+            "max_age_days": self.retention.max_age_days,
+        }
+
+
+def _measured(text: str) -> tuple[str, int]:
+    return jsonform.content_hash(text), len(text.encode())
+
+
+def _is_live(row: Row) -> bool:
+    return row["deleted_at"] is None
+
+
+class CategoryWriter(CategoryReader):
+    """The part of `store.port.Writer` that is about categories. `finish` follows the commit, `abandon` its absence."""
+
+    def __init__(
+        self,
+        link: Link,
+        files: CategoryFiles,
+        newest_hash: Callable[[str], str | None],
+        *,
+        now_ms: Callable[[], int],
+        max_versions: int,
+        transaction: str,
+    ) -> None:
+        super().__init__(link, files, newest_hash)
+        self._now_ms = now_ms
+        self._max_versions = max_versions
+        self._transaction = transaction
+        self._staged: list[tuple[Staged, str | None]] = []
+        self._ready = False
+
+    def write_category(self, draft: Draft, seq: int, stamp: Stamp) -> int:
+        """Let rows, index and file follow a change of a category; gives the version's or the entry's id."""
+        self.settle_staged()
+        match draft.kind:
+            case ChangeKind.LOG_APPENDED:
+                return self._append(draft, stamp)
+            case ChangeKind.CATEGORY_DELETED:
+                return self._delete(draft, seq, stamp)
+            case _:
+                return self._put(draft, seq, stamp)
+
+    def settle_staged(self) -> None:
+        """Decide what earlier transactions staged: what is committed gets its name, the rest is forgotten."""
+        if self._ready:
+            return
+        self._ready = True
+        for staged in self._files.staged():
+            row = self._link.row("category", key=name_key(staged.name))
+            if row and row["name"] == staged.name and self._is_committed(staged, row):
+                at = row["updated_at"]
+                name = backup_name(staged.name, version=self._previous_version(row), at_ms=at, deleted=staged.deletes)
+                self._files.promote(staged, predecessor=name)
+            else:
+                self._files.discard(staged)
+
+    def _is_committed(self, staged: Staged, row: Row) -> bool:
+        if staged.deletes:
+            return row["deleted_at"] is not None
+        data = self._files.read_staged(staged)
+        return row["deleted_at"] is None and data is not None and jsonform.content_hash_of(data) == row["file_hash"]
+
+    def _previous_version(self, row: Row) -> int:
+        versions = self._link.rows("versions", name=row["name"], before=row["version_id"], limit=1)
+        return int(versions[0]["id"]) if versions else 0
+
+    def _put(self, draft: Draft, seq: int, stamp: Stamp) -> int:
+        name, text = draft.subject, draft.payload.text
+        if text is None:
+            raise Internal("a category without a document cannot be written.")
+        previous = self._link.row("category", key=name_key(name))
+        if previous and previous["name"] != name:
+            raise Conflict(f"a category {previous['name']!a} exists, whose name differs in case or form only.")
+        document = jsonform.parse(text)
+        state = _State.of(document, text)
+        values = {**state.values(), "at": stamp.ms, "by": stamp.device}
+        if previous:
+            category_id: int = previous["id"]
+            self._link.rows("replace_category", id=category_id, **values)
+        else:
+            category_id = self._link.value("add_category", name=name, key=name_key(name), **values)
+        self._index_document(category_id, document if state.kind is CategoryKind.MEMORY else {})
+        self._replace_entries(category_id, state.entries, stamp.device)
+        version = self._add_version(category_id, previous, _ACTIONS[draft.kind], state, seq, stamp)
+        self._stage(name, text, previous, stamp)
+        self._mark_dirty(name, "upsert", state.hash, stamp)
+        return version
+
+    def _add_version(
+        self, category_id: int, previous: Row | None, action: VersionAction, state: "_State", seq: int, stamp: Stamp
+    ) -> int:
+        version: int = self._link.value(
+            "add_version",
+            category_id=category_id,
+            action=action.value,
+            kind=state.kind.value,
+            hash=state.hash,
+            previous_hash=previous["content_hash"] if previous and _is_live(previous) else None,
+            size=state.size,
+            actor=stamp.device,
+            at=stamp.ms,
+            seq=seq,
+        )
+        self._link.rows("set_category_version", id=category_id, version=version)
+        self._prune_versions(category_id, keep=self._max_versions)
+        return version
+
+    def compact(self, name: str, *, keep_versions: int) -> Compacted:  # noqa: D102 - the port's docstring holds
+        row = self._row(name)
+        if row is None:
+            return Compacted(0, 0)
+        dropped = self._prune_versions(row["id"], keep=keep_versions)
+        if row["max_entries"] is None or not _is_live(row):
+            return Compacted(dropped, 0)
+        retention = Retention(row["max_entries"], row["max_age_days"])
+        entries = self._prune_entries(row["id"], retention, next_id=row["next_entry_id"], now_ms=self._now_ms())
+        if entries:
+            self.settle(name)
+        return Compacted(dropped, entries)
+
+    def _prune_versions(self, category_id: int, *, keep: int) -> int:
+        superfluous = self._link.rows("superfluous_versions", category_id=category_id, keep=keep)
+        for row in superfluous:
+            self._link.rows("drop_version", id=row["id"])
+            self._link.rows("drop_payload", seq=row["change_seq"])
+        return len(superfluous)
+
+    def _stage(self, name: str, text: str, previous: Row | None, stamp: Stamp) -> None:
+        staged = self._files.stage(f"{self._transaction}-{len(self._staged)}", name, text)
+        kept = None
+        if previous and _is_live(previous):
+            kept = backup_name(name, version=previous["version_id"], at_ms=stamp.ms)
+        self._staged.append((staged, kept))
+
+    def _delete(self, draft: Draft, seq: int, stamp: Stamp) -> int:
+        name, text = draft.subject, draft.payload.text
+        row = self._live(name)
+        kind = CategoryKind(row["kind"])
+        # a log's last document comes with its deletion, for it has no version of its own
+        state = _State(kind, row["content_hash"], row["size_bytes"]) if text is None else _State(kind, *_measured(text))
+        self._link.rows("delete_category", id=row["id"], at=stamp.ms, by=stamp.device, hash=state.hash, size=state.size)
+        self._link.rows("drop_leaves", category_id=row["id"])
+        self._link.rows("drop_entries", category_id=row["id"])
+        version = self._add_version(row["id"], row, VersionAction.DELETED, state, seq, stamp)
+        staged = self._files.stage_deletion(f"{self._transaction}-{len(self._staged)}", name)
+        self._staged.append((staged, backup_name(name, version=row["version_id"], at_ms=stamp.ms, deleted=True)))
+        self._mark_dirty(name, "delete", None, stamp)
+        return version
+
+    def _live(self, name: str) -> Row:
+        row = self._row(name)
+        if row is None or not _is_live(row):
+            raise NotFound(f"there is no category {name!a}.")
+        return row
+
+    def _append(self, draft: Draft, stamp: Stamp) -> int:
+        row = self._live(draft.subject)
+        data, retention = journal.read_appended(draft.payload.text or "")
+        entry_id: int = row["next_entry_id"]
+        self._add_entry(row["id"], Entry(entry_id, journal.timestamp(stamp.ms), data), stamp.device)
+        self._link.rows(
+            "grow_category",
+            id=row["id"],
+            at=stamp.ms,
+            by=stamp.device,
+            max_entries=retention.max_entries,
+            max_age_days=retention.max_age_days,
+        )
+        self._prune_entries(row["id"], retention, next_id=entry_id + 1, now_ms=stamp.ms)
+        self._mark_dirty(draft.subject, "upsert", None, stamp)
+        if self._is_far_behind(row["id"], entry_id + 1 - row["settled_entry_id"]):
+            self.settle(draft.subject)
+        return entry_id
+
+    def _add_entry(self, category_id: int, entry: Entry, device: str) -> None:
+        at = journal.milliseconds(entry.ts)
+        self._link.rows(
+            "add_entry", category_id=category_id, entry_id=entry.id, ts=entry.ts, at=at, data=entry.text, by=device
+        )
+        for path, text in leaves(jsonform.parse(entry.text)):
+            self._link.rows("add_leaf", category_id=category_id, entry_id=entry.id, key_path=path, value_text=text)
+
+    def _prune_entries(self, category_id: int, retention: Retention, *, next_id: int, now_ms: int) -> int:
+        smallest, earliest = journal.oldest_kept(retention, next_id=next_id, now_ms=now_ms)
+        old = self._link.rows("entries_to_drop", category_id=category_id, smallest=smallest, earliest=earliest)
+        for row in old:
+            self._link.rows("drop_leaves_of_entry", category_id=category_id, entry_id=row["entry_id"])
+            self._link.rows("drop_entry", category_id=category_id, entry_id=row["entry_id"])
+        return len(old)
+
+    def _replace_entries(self, category_id: int, entries: tuple[Entry, ...], device: str) -> None:
+        for row in self._link.rows("entries", category_id=category_id):
+            self._link.rows("drop_leaves_of_entry", category_id=category_id, entry_id=row["entry_id"])
+        self._link.rows("drop_entries", category_id=category_id)
+        for entry in entries:
+            self._add_entry(category_id, entry, device)
+
+    def _index_document(self, category_id: int, document: object) -> None:
+        """Bring the index rows of a document up to date; what stays the same is not touched."""
+        wanted = set(leaves(document))
+        for row in self._link.rows("leaves_of_document", category_id=category_id):
+            leaf = (row["key_path"], row["value_text"])
+            if leaf in wanted:
+                wanted.remove(leaf)
+            else:
+                self._link.rows("drop_leaf", id=row["id"])
+        for path, text in sorted(wanted):
+            self._link.rows("add_leaf", category_id=category_id, entry_id=None, key_path=path, value_text=text)
+
+    def _mark_dirty(self, name: str, operation: str, content_hash: str | None, stamp: Stamp) -> None:
+        self._link.rows("mark_dirty", name=name, operation=operation, hash=content_hash, at=stamp.ms)
+
+    def _is_far_behind(self, category_id: int, missing: int) -> bool:
+        """Whether the file of a log lacks so many entries that it is worth writing again."""
+        return missing >= _SETTLE_AT_LEAST and missing >= self._entry_count(category_id) // _SETTLE_SHARE
+
+    def settle(self, name: str) -> None:
+        """Let the file of a log hold all its entries again."""
+        self.settle_staged()
+        row = self._live(name)
+        text = self._log_text(row)
+        size = len(text.encode())
+        edited = self._edited_bytes(row)
+        self._link.rows("settle_category", id=row["id"], hash=jsonform.content_hash(text), size=size)
+        staged = self._files.stage(f"{self._transaction}-{len(self._staged)}", name, text)
+        # what somebody wrote into the file by hand is kept, the log's own former states are not: it only grows
+        kept = backup_name(name, version=row["next_entry_id"], at_ms=row["updated_at"]) if edited else None
+        self._staged.append((staged, kept))
+
+    def rewrite_file(self, name: str) -> None:
+        """Write the file of a live category again from the database."""
+        row = self._live(name)
+        if row["kind"] == CategoryKind.LOG:
+            self.settle(name)
+            return
+        self.settle_staged()
+        text = self._version_text(name, row["content_hash"])
+        self._staged.append((self._files.stage(f"{self._transaction}-{len(self._staged)}", name, text), None))
+
+    def mend_index(self) -> bool:
+        """Build the full-text index of documents anew where it does not agree with its rows; says whether it had to."""
+        try:
+            self._link.rows("documents_self_check")
+        except apsw.CorruptError:
+            self._link.rows("rebuild_document_index")
+            return True
+        return False
+
+    def finish(self) -> None:
+        """After the commit: give the staged files their names. What fails now is done under the next lock."""
+        try:
+            for staged, kept in self._staged:
+                self._files.promote(staged, predecessor=kept)
+        except OSError as error:
+            _log.warning("a category's file follows later: %s", error)
+
+    def abandon(self) -> None:
+        """After a failure: forget the staged files. What cannot be removed now is forgotten under the next lock."""
+        for staged, _ in self._staged:
+            try:
+                self._files.discard(staged)
+            except OSError as error:
+                _log.warning("a staged file stays for now: %s", error)
