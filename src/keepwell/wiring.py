@@ -9,6 +9,7 @@ from pathlib import Path
 
 from keepwell import workspace
 from keepwell.config import Resolved, Settings
+from keepwell.model.access import AccessList
 from keepwell.model.errors import Invalid
 from keepwell.model.identity import uuid7
 from keepwell.model.lesson import Author
@@ -62,6 +63,9 @@ def open_library(
             new_uid,
             folder_exists=lambda path: Path(path).is_dir(),
             version=VERSION,
+            access=_access(settings),
+            keep_versions=settings.max_versions,
+            keep_backup_days=settings.backup_retention_days,
         )
     finally:
         store.close()
@@ -74,7 +78,14 @@ def _options(settings: Settings) -> Options:
         busy_timeout_ms=settings.sqlite_busy_timeout_ms,
         lock_deadline_ms=settings.lock_deadline_ms,
         shared_mount=settings.shared_mount,
+        max_versions=settings.max_versions,
     )
+
+
+def _access(settings: Settings) -> AccessList:
+    listed = (settings.admin_devices, settings.device_categories)
+    admins, devices = (names or () for names in listed)
+    return AccessList(settings.device, admins, devices, configured=listed != (None, None))
 
 
 def _permissions(settings: Settings, *, person: bool) -> Permissions:

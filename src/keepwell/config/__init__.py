@@ -56,6 +56,10 @@ class Settings:
     synchronous: Literal["full", "normal"]
     sqlite_busy_timeout_ms: int
     lock_deadline_ms: int
+    max_versions: int
+    backup_retention_days: int
+    admin_devices: tuple[str, ...] | None
+    device_categories: tuple[str, ...] | None
     shared_mount: Literal["auto", "yes", "no"]
     log_level: str
     log_file: Path | None

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from keepwell.config.values import Read, fixed_path, label, one_of, path, toolsets, whole_number
-from keepwell.operations import TOOLSETS
+from keepwell.config.values import Read, fixed_path, label, names, one_of, path, toolsets, whole_number
+from keepwell.operations import DEFAULT_TOOLSETS, TOOLSETS
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ SETTINGS: Final = (
         flag="--tools",
         takes="NAMES",
         read=toolsets,
-        default=TOOLSETS,
+        default=DEFAULT_TOOLSETS,
     ),
     Setting(
         "device",
@@ -105,6 +105,32 @@ SETTINGS: Final = (
         file_key="storage.lock_deadline_ms",
         read=whole_number(1, 600_000),
         default=10_000,
+    ),
+    Setting(
+        "max_versions",
+        "How many versions of a category are kept with their documents.",
+        file_key="storage.max_versions",
+        read=whole_number(1, 100_000),
+        default=100,
+    ),
+    Setting(
+        "backup_retention_days",
+        "How many days keepwell compact leaves the backups of categories.",
+        file_key="storage.backup_retention_days",
+        read=whole_number(1, 36_500),
+        default=30,
+    ),
+    Setting(
+        "admin_devices",
+        "Devices that may write every category. With neither this nor device_categories, every device may.",
+        file_key="acl.admin_devices",
+        read=names,
+    ),
+    Setting(
+        "device_categories",
+        "Devices that write the category of their own name, and workflow_ with their name, and no other.",
+        file_key="acl.device_categories",
+        read=names,
     ),
     Setting(
         "shared_mount",

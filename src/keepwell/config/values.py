@@ -88,6 +88,13 @@ def toolsets(name: str, value: Any, _around: Surroundings) -> tuple[str, ...]:
     return TOOLSETS if "all" in words else tuple(dict.fromkeys(words))
 
 
+def names(name: str, value: Any, _around: Surroundings) -> tuple[str, ...]:
+    """A list of names, each of 1 to 256 bytes."""
+    if not isinstance(value, list):
+        raise Invalid(f"{name} is {shown(value)}; it must be a list of names.", hint='Write ["one", "two"].')
+    return tuple(dict.fromkeys(_text(name, item, max_bytes=LABEL_BYTES) for item in value))
+
+
 def shown(value: Any) -> str:
     """A value as it may stand in an error: short, on one line, nothing that a terminal would obey."""
     return ascii(value)[:60]

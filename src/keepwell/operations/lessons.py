@@ -39,6 +39,7 @@ def add(
         scope=target,
         operation_id=operation_id,
         arguments={"text": text, "evidence": evidence, "reason": reason},
+        answer=Written,
         act=act,
     )
 
@@ -72,6 +73,7 @@ def supersede(
         scope=target,
         operation_id=operation_id,
         arguments={"id": id, "text": text, "evidence": evidence, "reason": reason},
+        answer=Written,
         act=act,
     )
 
@@ -92,7 +94,7 @@ def archive(
         writer.append(_draft(library, ChangeKind.LESSON_ARCHIVED, lesson.uid, target, Payload(reason=reason)))
         return _written(lesson.id, "archived", target)
 
-    return library.once("memory_archive", scope=target, operation_id=None, arguments={}, act=act)
+    return library.once("memory_archive", scope=target, operation_id=None, arguments={}, answer=Written, act=act)
 
 
 def give_feedback(
@@ -119,6 +121,7 @@ def give_feedback(
         scope=target,
         operation_id=operation_id,
         arguments={"memory_id": memory_id, "verdict": verdict, "reason": reason},
+        answer=Written,
         act=act,
     )
 

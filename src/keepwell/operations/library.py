@@ -3,15 +3,20 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
+from keepwell.model.access import OPEN, AccessList
 from keepwell.model.errors import Conflict, Denied, NotFound
 from keepwell.model.lesson import Author, Lesson
 from keepwell.model.scope import GLOBAL, Project, ScopeKind, ScopeRef
 from keepwell.model.text import canonical_json
+from keepwell.operations.category_replies import Appended
 from keepwell.operations.replies import Written
 from keepwell.operations.table import Operation, bind
 from keepwell.store.port import Reader, Receipt, Store, Writer
+
+Receipted = TypeVar("Receipted", Written, Appended)
+"""The answers that a repeated operation id brings back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +45,25 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """One store, one caller, and the few things of the outside world that operations need."""
+    """One store, one caller, and the few things of the outside world that operations need.
+
+    `access` says which categories this device may write; `keep_versions` and `keep_backup_days` what `compact` keeps.
+    """
 
     store: Store
     caller: Caller
     new_uid: Callable[[], str]
     folder_exists: Callable[[str], bool]
     version: str
+    access: AccessList = OPEN
+    keep_versions: int = 100
+    keep_backup_days: int = 30
 
     def perform(self, operation: Operation, arguments: Mapping[str, Any]) -> Any:
         """Check permission and arguments, then do it. Errors are of the family in `model.errors`."""
         if operation.needs_write and not self.caller.permissions.write:
             raise Denied(
-                f"{operation.name} is off: this launch may not change lessons.",
+                f"{operation.name} is off: this launch may not change memory.",
                 hint="Start keepwell with --allow-write to allow it.",
             )
         return operation.run(self, **bind(operation.parameters, arguments))
@@ -100,8 +111,9 @@ class Library:
         scope: ScopeRef,
         operation_id: str | None,
         arguments: Mapping[str, object],
-        act: Callable[[Writer], Written],
-    ) -> Written:
+        answer: type[Receipted],
+        act: Callable[[Writer], Receipted],
+    ) -> Receipted:
         """Do `act` in one write transaction; with an operation id that was used before, give the first answer again.
 
         `Conflict` when the id was used for another operation or with other arguments.
@@ -111,13 +123,14 @@ class Library:
                 return act(writer)
             fingerprint = writer.fingerprint(canonical_json(arguments))
             if receipt := writer.receipt(scope, operation_id):
-                return _first_answer(receipt, operation, fingerprint)
+                _require_same(receipt, operation, fingerprint)
+                return replace(answer(**json.loads(receipt.result)), repeated=True)
             written = act(writer)
             writer.remember(scope, operation_id, Receipt(operation, fingerprint, canonical_json(asdict(written))))
             return written
 
 
-def _first_answer(receipt: Receipt, operation: str, fingerprint: str) -> Written:
+def _require_same(receipt: Receipt, operation: str, fingerprint: str) -> None:
     key, mine = receipt.fingerprint.split(":"), fingerprint.split(":")
     # under another digest key the arguments cannot be compared; then the id alone decides
     same_arguments = key[0] != mine[0] or key == mine
@@ -126,4 +139,3 @@ def _first_answer(receipt: Receipt, operation: str, fingerprint: str) -> Written
             "operation_id was used before for something else.",
             hint="Use a new operation_id for every new call, and the same one only to repeat a call unchanged.",
         )
-    return replace(Written(**json.loads(receipt.result)), repeated=True)

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from keepwell.model.category import ABSENT, CategoryKind
+from keepwell.model.journal import LARGEST_DAYS, LARGEST_ENTRIES
 from keepwell.model.lesson import Verdict
 from keepwell.model.query import Visibility
 from keepwell.model.scope import ScopeKind
@@ -15,16 +17,16 @@ from keepwell.model.text import (
     REASON_BYTES,
     SOURCE_URI_BYTES,
 )
-from keepwell.operations.table import Choice, Flag, Integer, Parameter, Records, Text
+from keepwell.operations.table import Choice, Flag, Integer, Listed, Name, Object, Parameter, Records, Text
 
 PATH_BYTES: Final = 4_096
 
-ID: Final = Parameter("id", Integer(1, LARGEST_SAFE_INTEGER), "The lesson's id, as search and add gave it.")
-MEMORY_ID: Final = Parameter("memory_id", ID.kind, "The id of the lesson that you used.")
+ID: Final = Parameter("id", Integer(1, LARGEST_SAFE_INTEGER), "The lesson's id.")
+MEMORY_ID: Final = Parameter("memory_id", ID.kind, "The lesson that you used.")
 TEXT: Final = Parameter(
     "text",
     Text(LESSON_BYTES),
-    f"One self-contained lesson, at most {LESSON_BYTES:,} bytes of UTF-8. No secrets.",
+    "One self-contained lesson; no secrets.",
 )
 EVIDENCE: Final = Parameter(
     "evidence",
@@ -33,44 +35,40 @@ EVIDENCE: Final = Parameter(
             Parameter(
                 "description",
                 Text(DESCRIPTION_BYTES),
-                f"What was seen or done, at most {DESCRIPTION_BYTES:,} bytes.",
+                "What was seen or done.",
             ),
             Parameter(
                 "source_uri",
                 Text(SOURCE_URI_BYTES),
-                "A file, link or commit; stored, never fetched.",
+                "File, link or commit.",
                 required=False,
             ),
         ),
         minimum=1,
         maximum=EVIDENCE_MAX,
     ),
-    f"Why it is believed: 1 to {EVIDENCE_MAX} observations.",
+    "Why it is believed.",
 )
-REASON: Final = Parameter(
-    "reason", Text(REASON_BYTES), f"Why, for the history; at most {REASON_BYTES:,} bytes.", required=False
-)
+REASON: Final = Parameter("reason", Text(REASON_BYTES), "For the history.", required=False)
 OPERATION_ID: Final = Parameter(
     "operation_id",
     Text(OPERATION_ID_BYTES),
-    "Your own unique id for this call; repeating the call with it returns the first result.",
+    "Unique per call; a repeat returns the first result.",
     required=False,
 )
-QUERY: Final = Parameter(
-    "query", Text(QUERY_BYTES), f"Words or a whole question, at most {QUERY_BYTES:,} bytes; no operators."
-)
+QUERY: Final = Parameter("query", Text(QUERY_BYTES), "Words or a whole question; no operators.")
 LIMIT: Final = Parameter("limit", Integer(1, 50), "How many at most.", required=False, default=5)
 VISIBLE_SCOPE: Final = Parameter(
     "scope",
     Choice(tuple(Visibility)),
-    "Narrow to this project's or to global lessons.",
+    "Which lessons; categories only with all.",
     required=False,
     default=Visibility.ALL.value,
 )
 TARGET_SCOPE: Final = Parameter(
     "scope",
     Choice(tuple(ScopeKind)),
-    "project: only here; global: everywhere.",
+    "Where it holds.",
     required=False,
     default=ScopeKind.PROJECT.value,
 )
@@ -85,3 +83,61 @@ OLD_PATH: Final = Parameter("old_path", Text(PATH_BYTES), "The path that the pro
 OUTPUT: Final = Parameter("output", Text(PATH_BYTES), "The file to write; it must not exist yet.")
 FILE: Final = Parameter("file", Text(PATH_BYTES), "A JSON Lines file with the arguments of memory_add on each line.")
 DRY_RUN: Final = Parameter("dry_run", Flag(), "Say what would happen; change nothing.", required=False, default=False)
+
+CATEGORY: Final = Parameter("category", Name(), "Its name.")
+DATA: Final = Parameter("data", Object(), "The document, or keys to set.")
+ENTRY: Final = Parameter("data", Object(), "What happened.")
+MERGE: Final = Parameter("merge", Flag(), "Set only the keys of data; null removes one.", required=False, default=False)
+EXPECTED_HASH: Final = Parameter(
+    "expected_hash",
+    Text(64),
+    f'The hash that you read, or "{ABSENT}" for a new one.',
+    required=False,
+)
+FIELDS: Final = Parameter("fields", Text(QUERY_BYTES), "Top-level keys, by commas.", required=False)
+ENTRIES: Final = Parameter(
+    "entries", Integer(1, LARGEST_ENTRIES), "Only so many newest entries of a log.", required=False
+)
+MAX_ENTRIES: Final = Parameter(
+    "max_entries",
+    Integer(1, LARGEST_ENTRIES),
+    "Keep so many; at first 200.",
+    required=False,
+)
+MAX_AGE_DAYS: Final = Parameter("max_age_days", Integer(1, LARGEST_DAYS), "Keep them so long.", required=False)
+AFTER: Final = Parameter("after", Name(), "Go on after this name.", required=False)
+LIST_LIMIT: Final = Parameter("limit", Integer(1, 1_000), "How many at most.", required=False, default=100)
+VERSIONS_LIMIT: Final = Parameter("limit", Integer(1, 1_000), "How many at most.", required=False, default=20)
+VERSION: Final = Parameter("version", Integer(1, LARGEST_SAFE_INTEGER), "Read this one.", required=False)
+AGAINST: Final = Parameter(
+    "against",
+    Integer(1, LARGEST_SAFE_INTEGER),
+    "Compare version with this one.",
+    required=False,
+)
+BEFORE: Final = Parameter("before", Integer(1, LARGEST_SAFE_INTEGER), "Only older ones.", required=False)
+TO_VERSION: Final = Parameter("version", VERSION.kind, "The version whose document to bring back.")
+SINCE_HASH: Final = Parameter("since_hash", Text(64), "The hash that you know.")
+CATEGORIES: Final = Parameter("categories", Listed(Name(), 100), "Most important first.")
+BUDGET: Final = Parameter(
+    "budget_tokens",
+    Integer(100, 100_000),
+    "Bound of the answer.",
+    required=False,
+    default=4_000,
+)
+LESSONS: Final = Parameter("lessons", Integer(0, 100), "Add so many newest lessons.", required=False, default=0)
+KINDS: Final = Parameter(
+    "kinds",
+    Listed(Choice(("lesson", CategoryKind.MEMORY.value, CategoryKind.LOG.value)), 3),
+    "memory: category documents; log: their entries.",
+    required=False,
+)
+IN_CATEGORY: Final = Parameter("category", Name(), "Only this one.", required=False)
+UPDATED_AFTER: Final = Parameter("updated_after", Text(64), "Date or RFC 3339 time.", required=False)
+UPDATED_BEFORE: Final = Parameter("updated_before", Text(64), "The same; a date includes its day.", required=False)
+ACTOR: Final = Parameter("actor", Text(256), "Device or client.", required=False)
+KEEP_VERSIONS: Final = Parameter(
+    "keep_versions", Integer(1, 100_000), "How many versions to keep of each; else the setting.", required=False
+)
+FIX: Final = Parameter("fix", Flag(), "Repair what is safe to repair.", required=False, default=False)

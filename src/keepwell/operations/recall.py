@@ -1,13 +1,16 @@
 """Finding and reading lessons. Reading counts a delivery; it never changes what is believed."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Final, Literal, TypeVar
 
-from keepwell.model.errors import Busy, Denied, Unsupported
+from keepwell.model.category import CategoryKind
+from keepwell.model.errors import Busy, Denied, Invalid, Unsupported
 from keepwell.model.lesson import Author, Event, Feedback, Lesson
-from keepwell.model.query import Candidate, LessonQuery, Visibility
+from keepwell.model.moment import period
+from keepwell.model.query import Candidate, DocumentQuery, LessonQuery, Visibility
+from keepwell.model.query import Passage as Hit
 from keepwell.model.scope import GLOBAL, ScopeRef
 from keepwell.operations.library import Library
 from keepwell.operations.replies import (
@@ -18,13 +21,20 @@ from keepwell.operations.replies import (
     Found,
     Happening,
     Memory,
+    Passage,
     Report,
     Source,
 )
-from keepwell.search import analyze
+from keepwell.search import analyze, rank
 from keepwell.store.port import Reader
 
 Reply = TypeVar("Reply", Found, Details)
+
+LESSON: Final = "lesson"
+EVERY_KIND: Final = (LESSON, CategoryKind.MEMORY.value, CategoryKind.LOG.value)
+
+PASSAGE_CHARACTERS: Final = 600
+"""How much of a long text in a category a search shows."""
 
 EVENTS_SHOWN: Final = 20
 FEEDBACK_SHOWN: Final = 10
@@ -32,21 +42,67 @@ TELEMETRY_PATIENCE_MS: Final = 2_000
 """How long a reply may wait for the write lock only to count its delivery."""
 
 
-def search(library: Library, *, query: str, limit: int, scope: str) -> Found:
-    """Active lessons that share words with the question, best first; disputed ones stand below all others."""
-    visible = _visible_scopes(library, Visibility(scope))
-    project = next((ref.project.path for ref in visible if ref.project), None)
+def search(
+    library: Library,
+    *,
+    query: str,
+    limit: int,
+    scope: str,
+    kinds: Sequence[str] | None,
+    category: str | None,
+    updated_after: str | None,
+    updated_before: str | None,
+    actor: str | None,
+) -> Found:
+    """Lessons and places in categories that share words with the question, best first, as one list.
+
+    A selector of lessons (`scope`) leaves categories out, one of categories (`category`) leaves lessons out. Disputed
+    lessons stand below all others.
+    """
+    words = analyze.words(query)
+    wanted = _wanted_kinds(kinds, scope=scope, category=category)
+    when = period(updated_after, updated_before)
+    visible = visible_scopes(library, Visibility(scope)) if LESSON in wanted else []
+    documents = tuple(CategoryKind(kind) for kind in wanted if kind != LESSON)
     with library.store.reading() as reader:
-        candidates = _candidates(reader, visible, analyze.words(query))
-        memories = tuple(_best(reader, candidates, limit))
+        lessons = _candidates(reader, visible, LessonQuery(words, (), period=when, actor=actor))
+        places = _best_of_each(reader.search_documents(DocumentQuery(words, documents, category, when, actor)))
+        memories = tuple(_best(reader, lessons, places, limit, words))
         warnings = tuple(_moved_warning(library, reader, visible))
-    arm = Arm("keyword", "answered", len(candidates))
-    found = Found(STORED_DATA, project, scope, (arm,), len(candidates), truncated=False, memories=memories)
+    arms = [Arm("lessons", "answered", len(lessons))] if LESSON in wanted else []
+    arms += [Arm("categories", "answered", len(places))] if documents else []
+    project = next((ref.project.path for ref in visible if ref.project), None)
+    count = len(lessons) + len(places)
+    found = Found(STORED_DATA, project, scope, tuple(arms), count, truncated=False, memories=memories)
     found = _fitted(library, replace(found, warnings=warnings))
-    return _delivered(library, found, tuple(memory.id for memory in found.memories), method="keyword")
+    ids = tuple(memory.id for memory in found.memories if isinstance(memory, Memory))
+    return _delivered(library, found, ids, method="keyword")
 
 
-def _visible_scopes(library: Library, visibility: Visibility) -> list[ScopeRef]:
+def _wanted_kinds(kinds: Sequence[str] | None, *, scope: str, category: str | None) -> tuple[str, ...]:
+    """The kinds that the selectors leave; `Invalid` where they leave none."""
+    wanted = tuple(kinds or EVERY_KIND)
+    if category is not None:
+        wanted = tuple(kind for kind in wanted if kind != LESSON)
+    if scope != Visibility.ALL:
+        wanted = tuple(kind for kind in wanted if kind == LESSON)
+    if not wanted:
+        raise Invalid(
+            "kinds, scope and category leave nothing to look at.",
+            hint="scope chooses among lessons, category among categories; name one of them only.",
+        )
+    return wanted
+
+
+def _best_of_each(passages: Iterable[Hit]) -> list[Hit]:
+    """The best place of each document and of each entry of a log."""
+    best: dict[tuple[str, int | None], Hit] = {}
+    for passage in passages:
+        best.setdefault((passage.category, passage.entry_id), passage)
+    return list(best.values())
+
+
+def visible_scopes(library: Library, visibility: Visibility) -> list[ScopeRef]:
     """What the launch may read and the selector leaves of it."""
     if visibility is Visibility.GLOBAL:
         library.require_global_read()
@@ -57,28 +113,47 @@ def _visible_scopes(library: Library, visibility: Visibility) -> list[ScopeRef]:
     return [project, GLOBAL]
 
 
-def _candidates(reader: Reader, visible: Iterable[ScopeRef], words: tuple[str, ...]) -> tuple[Candidate, ...]:
+def _candidates(reader: Reader, visible: Iterable[ScopeRef], query: LessonQuery) -> tuple[Candidate, ...]:
     scope_ids = tuple(scope.id for scope in map(reader.scope, visible) if scope)
-    return reader.search(LessonQuery(words, scope_ids)) if words and scope_ids else ()
+    return reader.search(replace(query, scope_ids=scope_ids)) if query.words and scope_ids else ()
 
 
-def _best(reader: Reader, candidates: Iterable[Candidate], limit: int) -> Iterable[Memory]:
-    """The first `limit` memories, undisputed before disputed, each in the ranking's order."""
+def _best(
+    reader: Reader, lessons: Sequence[Candidate], places: Sequence[Hit], limit: int, words: tuple[str, ...]
+) -> Iterable[Memory | Passage]:
+    """The first `limit` of both rankings together, undisputed lessons before disputed ones."""
     disputed: list[Memory] = []
+    rankings: tuple[Sequence[Candidate | Hit], ...] = (lessons, places)
 
-    def undisputed() -> Iterable[Memory]:
-        for candidate in candidates:
-            lesson = reader.lesson(candidate.lesson_id)
-            if lesson is None:
-                continue
-            memory = describe(reader, lesson, score=round(candidate.score, 4))
-            if memory.disputed:
-                disputed.append(memory)
-            else:
-                yield memory
+    def undisputed() -> Iterable[Memory | Passage]:
+        for hit, score in rank.fused(*rankings):
+            if isinstance(hit, Hit):
+                yield _passage(hit, round(score, 6), words)
+            elif (lesson := reader.lesson(hit.lesson_id)) is not None:
+                memory = describe(reader, lesson, score=round(score, 6))
+                if not memory.disputed:
+                    yield memory
+                else:
+                    disputed.append(memory)
 
     # `disputed` is full only once the undisputed ones have all been seen, which is when chain reaches it
     return islice(chain(undisputed(), disputed), limit)
+
+
+def _passage(hit: Hit, score: float, words: tuple[str, ...]) -> Passage:
+    text = _around(hit.text, words)
+    cut = None if text == hit.text else True
+    return Passage(hit.kind, hit.category, hit.entry_id, hit.key_path, text, cut, hit.updated_at, hit.updated_by, score)
+
+
+def _around(text: str, words: tuple[str, ...]) -> str:
+    """The text, or of a long one the part around the first word that was asked for."""
+    if len(text) <= PASSAGE_CHARACTERS:
+        return text
+    low = text.lower()
+    first = min((place for word in words if (place := low.find(word.lower())) >= 0), default=0)
+    start = max(0, min(first - PASSAGE_CHARACTERS // 4, len(text) - PASSAGE_CHARACTERS))
+    return text[start : start + PASSAGE_CHARACTERS]
 
 
 def _moved_warning(library: Library, reader: Reader, visible: Iterable[ScopeRef]) -> Iterable[str]:

@@ -53,6 +53,7 @@ class Memory:
     statistics: Counters
     disputed: bool
     score: float | None = None
+    kind: str = "lesson"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,21 @@ class Arm:
 
 
 @dataclass(frozen=True, slots=True)
+class Passage:
+    """A place in a category that a search found. A long text is cut around the first word that was found."""
+
+    kind: str
+    category: str
+    entry_id: int | None
+    key_path: str
+    text: str
+    cut: bool | None
+    updated_at: int
+    updated_by: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
     """A search's answer. `found` counts candidates (at most 100 a ranking); `truncated`: cut to fit the size bound."""
 
@@ -74,7 +90,7 @@ class Found:
     arms: tuple[Arm, ...]
     found: int
     truncated: bool
-    memories: tuple[Memory, ...]
+    memories: tuple[Memory | Passage, ...]
     request_id: int | None = None
     warnings: tuple[str, ...] = ()
 
@@ -167,7 +183,11 @@ class Relinked:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Where the store is, how it runs and what is in it. Sizes are bytes; `faults` is empty when all is well."""
+    """Where the store is, how it runs and what is in it.
+
+    Sizes are bytes. `manifest_hash` is the merkle root over the categories, `dirty` those that no other machine has
+    seen yet. `faults` is empty when all is well.
+    """
 
     version: str
     engine: str
@@ -179,6 +199,12 @@ class State:
     file_system: str | None
     database_bytes: int | None
     wal_bytes: int | None
+    categories_dir: str | None
+    backups_dir: str | None
+    free_bytes: int | None
+    device: str
+    manifest_hash: str
+    dirty: tuple[str, ...]
     project: str | None
     project_problem: str | None
     totals: Counts

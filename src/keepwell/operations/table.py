@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from keepwell.model.category import check_name
 from keepwell.model.errors import Invalid
 from keepwell.model.text import check_text
 
@@ -56,7 +57,25 @@ class Records:
     maximum: int
 
 
-Kind = Text | Integer | Choice | Flag | Records
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A category's name, by the one rule of `model.category.check_name`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """A JSON object of any content."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A list of names or of words, none twice."""
+
+    item: "Name | Choice"
+    maximum: int
+
+
+Kind = Text | Integer | Choice | Flag | Records | Name | Object | Listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +102,8 @@ class Operation:
     """One thing the product can do.
 
     `tool` is its name for models (None: it is for people only), `command` its word on the command line (None: for
-    models only). `needs_write` marks what `--allow-write` opens. `idempotent`: doing it again changes nothing more.
+    models only). `needs_write` marks what `--allow-write` opens, `counts_delivery` a reading that writes telemetry.
+    `idempotent`: doing it again changes nothing more.
     """
 
     tool: str | None
@@ -96,6 +116,7 @@ class Operation:
     result: type
     parameters: tuple[Parameter, ...] = ()
     needs_write: bool = False
+    counts_delivery: bool = False
     idempotent: bool = False
     examples: tuple[Example, ...] = ()
 
@@ -154,6 +175,12 @@ def _checked(name: str, kind: Kind, value: Any) -> Any:
             return _typed(name, value, bool)
         case Records():
             return _records(name, kind, value)
+        case Name():
+            return check_name(_typed(name, value, str), parameter=name)
+        case Object():
+            return _typed(name, value, dict)
+        case Listed():
+            return _listed(name, kind, value)
 
 
 def _typed(name: str, value: Any, wanted: type) -> Any:
@@ -178,6 +205,15 @@ def _choice(name: str, kind: Choice, value: Any) -> str:
     if word not in kind.values:
         raise Invalid(f"{name} must be one of {', '.join(kind.values)}.")
     return word
+
+
+def _listed(name: str, kind: Listed, value: Any) -> list[Any]:
+    if not isinstance(value, list | tuple):
+        raise Invalid(f"{name} must be an array of strings, not {_JSON_NAMES.get(type(value), 'another type')}.")
+    if not 1 <= len(value) <= kind.maximum:
+        raise Invalid(f"{name} takes 1 to {kind.maximum} strings, not {len(value)}.")
+    # what is named twice is meant once
+    return list(dict.fromkeys(_checked(f"{name}[{index}]", kind.item, item) for index, item in enumerate(value)))
 
 
 def _records(name: str, kind: Records, value: Any) -> list[dict[str, Any]]:

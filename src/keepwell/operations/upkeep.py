@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Final
 
+from keepwell.model.category import merkle_root
 from keepwell.model.errors import Conflict, KeepwellError, NotFound
 from keepwell.model.scope import ScopeKind, ScopeSummary
 from keepwell.operations.library import Library
@@ -18,13 +19,16 @@ from keepwell.operations.replies import (
 )
 from keepwell.store.port import Reader
 
-ALL_EVENTS: Final = 1_000_000
+EVERYTHING: Final = 1_000_000_000
 
 
 def status(library: Library, *, check: bool) -> State:
     """Where the store is, how it runs and what is in it; with `check` everything is read and compared."""
     state = library.store.status()
     project, problem = _project(library)
+    with library.store.reading() as reader:
+        live = reader.categories(after="", limit=EVERYTHING)
+        dirty = reader.dirty()
     return State(
         version=library.version,
         engine=state.engine,
@@ -36,6 +40,12 @@ def status(library: Library, *, check: bool) -> State:
         file_system=state.file_system,
         database_bytes=state.database_bytes,
         wal_bytes=state.wal_bytes,
+        categories_dir=state.categories_dir,
+        backups_dir=state.backups_dir,
+        free_bytes=state.free_bytes,
+        device=library.access.device,
+        manifest_hash=merkle_root((category.name, category.hash) for category in live),
+        dirty=dirty,
         project=project,
         project_problem=problem,
         totals=state.counts,
@@ -103,7 +113,7 @@ def history(
     """Every change of one lesson, newest first; not counted as a delivery."""
     with library.store.reading() as reader:
         lesson = library.visible_lesson(reader, id, name="id")
-        events = tuple(map(happening, reader.events(id, limit=ALL_EVENTS)))
+        events = tuple(map(happening, reader.events(id, limit=EVERYTHING)))
         return Details(STORED_DATA, lesson.scope.project_path, describe(reader, lesson), events, feedback=())
 
 
