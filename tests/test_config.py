@@ -11,7 +11,7 @@ import pytest
 
 from keepwell import config
 from keepwell.model.errors import Denied, Invalid, KeepwellError, NotFound
-from keepwell.operations import TOOLSETS
+from keepwell.operations import DEFAULT_TOOLSETS, TOOLSETS
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_with_nothing_given_the_store_is_below_the_home_directory(around: config
     assert (found.allow_write, found.allow_global_write, found.no_global_read) == (False, False, False)
     assert (found.journal_mode, found.synchronous) == ("wal", "full")
     assert (found.sqlite_busy_timeout_ms, found.lock_deadline_ms) == (200, 10_000)
-    assert found.tools == TOOLSETS
+    assert found.tools == DEFAULT_TOOLSETS
     assert set(origins(around, {}).values()) == {"default"}
 
 
@@ -243,7 +243,7 @@ def test_toolsets_are_chosen_by_name(around: config.Surroundings, text: str, cho
     assert settings(around, tools=text).tools == chosen
 
 
-@pytest.mark.parametrize("text", ["lesson", "lessons,admin", ",", "lessons;x", "ALL"])
+@pytest.mark.parametrize("text", ["lesson", "lessons,all the rest", ",", "lessons;x", "ALL"])
 def test_an_unknown_toolset_is_refused_with_the_names_that_there_are(around: config.Surroundings, text: str) -> None:
     assert ", ".join(TOOLSETS) in refusal(around, tools=text).sentence
 
@@ -278,9 +278,13 @@ synchronous = "normal"
 sqlite_busy_timeout_ms = 0
 lock_deadline_ms = 60000
 shared_mount = "no"
+max_versions = 7
+backup_retention_days = 8
 
 [acl]
 device_name = "dévice"
+admin_devices = ["desk", "desk"]
+device_categories = []
 
 [log]
 level = "info"
@@ -302,6 +306,8 @@ def test_every_key_of_the_file_is_read_with_or_without_byte_order_mark_and_crlf(
     assert found.base_dir == around.home / "store"
     assert (found.journal_mode, found.synchronous, found.shared_mount) == ("delete", "normal", "no")
     assert (found.sqlite_busy_timeout_ms, found.lock_deadline_ms) == (0, 60_000)
+    assert (found.max_versions, found.backup_retention_days) == (7, 8)
+    assert (found.admin_devices, found.device_categories) == (("desk",), ())
     assert (found.device, found.log_level, found.log_file) == ("dévice", "info", around.home / "keepwell.log")
 
 
@@ -316,7 +322,7 @@ def test_the_file_above_sets_every_setting_that_a_file_can_set() -> None:
         (FULL.encode("utf-16-le"), "UTF-16"),
         (FULL.encode("utf-16-be"), "UTF-16"),
         (FULL.encode("utf-32"), "UTF-32"),
-        (FULL.encode("latin-1"), "line 11 holds the byte 0xE9"),
+        (FULL.encode("latin-1"), "line 13 holds the byte 0xE9"),
         (b"[storage]\nbase_dir = \n", "line 2"),
         (b"[storage]\n[storage]\n", "line 2"),
         (b"x = " + b"[" * 50_000, "nested too deeply"),

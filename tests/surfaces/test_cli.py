@@ -129,12 +129,23 @@ JSON_COMMANDS = [
     ("import", "lessons.jsonl", "--dry-run"),
     ("import", "lessons.jsonl"),
     ("config",),
+    ("write", "notes", '{"b": 2}', "--merge"),
+    ("read", "notes"),
+    ("append", "journal", '{"did": "it"}'),
+    ("list",),
+    ("versions", "notes"),
+    ("delta", "notes", "0" * 64),
+    ("context", "notes", "journal", "--lessons", "3"),
+    ("revert", "notes", "1"),
+    ("compact", "--dry-run"),
+    ("doctor", "--fix"),
 ]
 
 
 @pytest.mark.parametrize("words", JSON_COMMANDS, ids=" ".join)
 def test_json_is_one_line_after_and_before_the_command(me: Person, words: tuple[str, ...]) -> None:
     me.add("some text, ünï 中文")
+    me.see("write", "notes", '{"a": 1}')
     (me.project / "lessons.jsonl").write_text('{"text": "imported", "evidence": [{"description": "x"}]}\n')
     assert isinstance(me.ask(*words), dict)
     (me.project / "copy.db").unlink(missing_ok=True)
@@ -154,7 +165,7 @@ def test_relink_follows_a_project_that_moved(me: Person) -> None:
 
 
 def test_every_operation_with_a_command_is_tried_in_json_or_above() -> None:
-    assert {row.command for row in OPERATIONS} - {words[0] for words in JSON_COMMANDS} == {"relink"}
+    assert {row.command for row in OPERATIONS} - {words[0] for words in JSON_COMMANDS} == {"relink", "delete"}
 
 
 def test_backup_reports_path_size_and_counts_and_refuses_what_exists(me: Person) -> None:

@@ -98,7 +98,7 @@ def test_a_required_configuration_that_is_missing_stops_every_command_before_any
 def test_bad_settings_stop_the_server_with_one_line(me: Person) -> None:
     said = me.fail("--allow-global-write", status=2)
     assert said == "keepwell: invalid: --allow-global-write needs --allow-write. Give both, or neither.\n"
-    assert "toolsets are lessons, or all" in me.fail("serve", "--tools", "lesson", status=2)
+    assert "toolsets are lessons, categories, admin, or all" in me.fail("serve", "--tools", "lesson", status=2)
     said = me.fail("status", "--log-file", "missing/folder/my.log", status=5)
     assert "the log file cannot be opened" in said
 

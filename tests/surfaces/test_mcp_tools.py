@@ -13,7 +13,22 @@ from keepwell.model.errors import FAMILY
 from keepwell.operations.replies import STORED_DATA
 from keepwell.surfaces.mcp import INSTRUCTIONS
 
-TOOLS = ["memory_search", "memory_get", "memory_add", "memory_supersede", "memory_archive", "memory_feedback"]
+TOOLS = [
+    "memory_search",
+    "memory_get",
+    "memory_add",
+    "memory_supersede",
+    "memory_archive",
+    "memory_feedback",
+    "memory_read",
+    "memory_write",
+    "memory_append",
+    "memory_delete",
+    "memory_list",
+    "memory_history",
+    "memory_delta",
+    "memory_context",
+]
 
 both_eras = pytest.mark.parametrize("mode", ["legacy", "auto"])
 
@@ -31,7 +46,10 @@ def test_a_lesson_lives_from_its_save_to_its_replacement(place: Place, mode: str
             assert (memory["text"], memory["evidence"]) == ("Run npm test 日本 😀.", EVIDENCE)
             assert memory["source"] == {"client": "pi", "session": "s1", "model": "m1"}
             assert (found["request_id"], found["found"], found["truncated"]) == (1, 1, False)
-            assert found["arms"] == [{"name": "keyword", "state": "answered", "candidates": 1}]
+            assert found["arms"] == [
+                {"name": "lessons", "state": "answered", "candidates": 1},
+                {"name": "categories", "state": "answered", "candidates": 0},
+            ]
 
             await ask(client, "memory_feedback", memory_id=1, verdict="useful", reason="right")
             replaced = await ask(client, "memory_supersede", id=1, text="Run pnpm test.", evidence=EVIDENCE)
@@ -63,6 +81,14 @@ def test_answers_match_the_declared_schemas_also_when_empty(place: Place, mode: 
                 "memory_get": [await ask(client, "memory_get", id=1)],
                 "memory_supersede": [await ask(client, "memory_supersede", id=1, text="quagga", evidence=EVIDENCE)],
                 "memory_archive": [await ask(client, "memory_archive", id=2)],
+                "memory_list": [await ask(client, "memory_list")],
+                "memory_write": [written := await ask(client, "memory_write", category="notes", data={"a": 1.5})],
+                "memory_read": [await ask(client, "memory_read", category="notes")],
+                "memory_append": [await ask(client, "memory_append", category="journal", data={"did": "it"})],
+                "memory_history": [await ask(client, "memory_history", category="notes")],
+                "memory_delta": [await ask(client, "memory_delta", category="notes", since_hash=written["hash"])],
+                "memory_context": [await ask(client, "memory_context", categories=["notes", "none"])],
+                "memory_delete": [await ask(client, "memory_delete", category="journal")],
             }
             assert set(answers) == set(TOOLS)
             for tool, given in answers.items():

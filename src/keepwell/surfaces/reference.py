@@ -8,16 +8,29 @@ import io
 import json
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Final
 
 from keepwell.config import CONFIG_VARIABLES, SETTINGS, Setting
+from keepwell.model.category import NAME_BYTES
 from keepwell.model.errors import FAMILY
 from keepwell.operations import OPERATIONS
-from keepwell.operations.table import Choice, Flag, Integer, Kind, Operation, Parameter, Records, Text
+from keepwell.operations.table import (
+    Choice,
+    Flag,
+    Integer,
+    Kind,
+    Listed,
+    Name,
+    Object,
+    Operation,
+    Parameter,
+    Records,
+    Text,
+)
 from keepwell.surfaces.cli import run
 from keepwell.surfaces.failures import EXIT_CODES
-from keepwell.surfaces.schema import output_schema
 
 OWN_COMMANDS: Final = ("completion", "config", "serve")
 """Commands about the program itself, which no row of the table stands for."""
@@ -45,7 +58,7 @@ def _tool(operation: Operation) -> str:
     lines = [f"## {operation.tool}", "", operation.summary, ""]
     lines += [f"Effect: {operation.effect}. Toolset: {operation.toolset}.", *_needs(operation), ""]
     lines += ["| parameter | takes | meaning |", "|---|---|---|", *_rows(operation.parameters, "")]
-    lines += ["", f"Answers with: {', '.join(output_schema(operation.result)['properties'])}."]
+    lines += ["", f"Answers with: {', '.join(field.name for field in fields(operation.result))}."]
     for example in operation.examples:
         arguments = json.dumps(example.arguments, ensure_ascii=False)
         lines += ["", f"{example.purpose}:", "", "```json", arguments, "```"]
@@ -80,6 +93,12 @@ def _takes(kind: Kind) -> str:
             return "true or false"
         case Records():
             return f"{kind.minimum} to {kind.maximum} objects"
+        case Name():
+            return f"a category's name, 1 to {NAME_BYTES} bytes of UTF-8"
+        case Object():
+            return "a JSON object"
+        case Listed():
+            return f"1 to {kind.maximum}, each {_takes(kind.item)}"
 
 
 def _command_names() -> Iterable[str]:

@@ -1,17 +1,26 @@
-"""JSON Schema of operations: closed input schemas from parameters, shallow output schemas from reply types.
+"""JSON Schema of operations: closed input schemas from parameters; every reply is an object.
 
 Only the subset that every client accepts: a plain object at the root, flat properties, no references, no alternatives.
 """
 
-import types
 from collections.abc import Sequence
-from dataclasses import MISSING, fields, is_dataclass
-from enum import Enum
-from typing import Any, Final, Union, get_args, get_origin, get_type_hints
+from dataclasses import is_dataclass
+from typing import Any
 
-from keepwell.operations.table import Choice, Flag, Integer, Kind, Operation, Parameter, Records, Text
-
-_SCALARS: Final = {str: "string", int: "integer", float: "number", bool: "boolean"}
+from keepwell.model.text import LARGEST_SAFE_INTEGER
+from keepwell.operations.table import (
+    Choice,
+    Flag,
+    Integer,
+    Kind,
+    Listed,
+    Name,
+    Object,
+    Operation,
+    Parameter,
+    Records,
+    Text,
+)
 
 
 def input_schema(operation: Operation) -> dict[str, Any]:
@@ -32,50 +41,36 @@ def _object(parameters: Sequence[Parameter]) -> dict[str, Any]:
 
 def _property(parameter: Parameter) -> dict[str, Any]:
     schema = _kind(parameter.kind) | {"description": parameter.description}
-    return schema if parameter.default is None else schema | {"default": parameter.default}
+    # that a flag is off until it is set goes without saying
+    return schema | {"default": parameter.default} if parameter.default else schema
 
 
 def _kind(kind: Kind) -> dict[str, Any]:
     match kind:
         case Text():
             # JSON Schema counts characters; the gate counts bytes, of which there are never fewer
-            return {"type": "string", "minLength": 1, "maxLength": kind.max_bytes}
+            return {"type": "string", "maxLength": kind.max_bytes}
         case Integer():
-            return {"type": "integer", "minimum": kind.minimum, "maximum": kind.maximum}
+            # the largest safe integer bounds every id and is not worth its length
+            largest = {"maximum": kind.maximum} if kind.maximum < LARGEST_SAFE_INTEGER else {}
+            return {"type": "integer", "minimum": kind.minimum, **largest}
         case Choice():
             return {"type": "string", "enum": list(kind.values)}
         case Flag():
             return {"type": "boolean"}
+        case Name():
+            return {"type": "string"}
+        case Object():
+            return {"type": "object"}
+        case Listed():
+            return {"type": "array", "items": _kind(kind.item)}
         case Records():
             item = _object(kind.fields)
             return {"type": "array", "items": item, "minItems": kind.minimum, "maxItems": kind.maximum}
 
 
 def output_schema(result: type) -> dict[str, Any]:
-    """What a tool answers with: the reply's fields one level deep."""
+    """What a tool answers with: an object. The reference pages tell its fields, which here would cost every session."""
     if not is_dataclass(result):
         raise TypeError(f"{result.__name__} is not a reply")
-    hints = get_type_hints(result)
-    required = [
-        field.name
-        for field in fields(result)
-        if field.default is MISSING and field.default_factory is MISSING and not _optional(hints[field.name])
-    ]
-    properties = {field.name: {"type": _type_name(field.name, hints[field.name])} for field in fields(result)}
-    return {"type": "object", "properties": properties, "required": required}
-
-
-def _optional(hint: Any) -> bool:
-    return get_origin(hint) in (Union, types.UnionType) and type(None) in get_args(hint)
-
-
-def _type_name(name: str, hint: Any) -> str:
-    if name.endswith("_at"):
-        return "string"
-    if _optional(hint):
-        hint = next(part for part in get_args(hint) if part is not type(None))
-    if get_origin(hint) is tuple:
-        return "array"
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        return "string"
-    return _SCALARS.get(hint, "object")
+    return {"type": "object"}

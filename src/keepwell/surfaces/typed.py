@@ -4,14 +4,18 @@ Bounds are not told to click: the gate checks them, in the same words everywhere
 """
 
 import re
+import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import click
 from click.shell_completion import CompletionItem
 
 from keepwell.config import SETTINGS
-from keepwell.operations.table import Choice, Flag, Integer, Operation, Parameter, Records
+from keepwell.model import jsonform
+from keepwell.model.errors import Invalid, NotFound
+from keepwell.operations.table import Choice, Flag, Integer, Listed, Object, Operation, Parameter, Records
 
 _FLAGGED: Final = tuple(setting for setting in SETTINGS if setting.flag)
 _NAMED_THOUGH_REQUIRED: Final = frozenset({"output"})
@@ -72,12 +76,16 @@ def _options_for(parameter: Parameter) -> list[click.Parameter]:
     name, kind, told = parameter.name, parameter.kind, parameter.description
     option = "--" + name.replace("_", "-")
     if is_typed_by_place(parameter):
-        return [click.Argument([name], shell_complete=_completer(parameter))]
+        several = isinstance(kind, Listed)
+        return [click.Argument([name], nargs=-1 if several else 1, required=True, shell_complete=_completer(parameter))]
     match kind:
         case Flag():
             return [click.Option([option, name], is_flag=True, help=told)]
         case Records():
             return _options_for_records(option, name, kind, told)
+        case Listed():
+            told = f"{told} Repeatable."
+            return [click.Option([option, name], multiple=True, metavar="NAME", help=told)]
         case Choice():
             words = "|".join(kind.values)
             return [click.Option([option, name], metavar=words, help=told, shell_complete=_completer(parameter))]
@@ -118,11 +126,32 @@ def _given(parameter: Parameter, typed: Mapping[str, Any]) -> Any:
     match parameter.kind:
         case Records():
             return _records(parameter.kind, value, typed[f"{parameter.name}_from"]) or None
+        case Listed():
+            return value or None
+        case Object():
+            return _document(parameter.name, value)
         case Integer() if value and _WHOLE_NUMBER.fullmatch(value):
             return int(value)
         case _:
             # what is no number goes to the gate as it is, which says what it wants instead
             return value
+
+
+def _document(name: str, typed: str) -> Any:
+    """JSON as it was typed, or from the file after `@`, or from standard input for `-`."""
+    try:
+        if typed == "-":
+            typed = sys.stdin.buffer.read().decode()
+        elif typed.startswith("@"):
+            typed = Path(typed[1:]).expanduser().read_text(encoding="utf-8")
+        return jsonform.parse(typed.removeprefix("\ufeff"))
+    except UnicodeDecodeError:
+        raise Invalid(f"{name} is not in UTF-8.") from None
+    except OSError as error:
+        raise NotFound(f"{name}: the file cannot be read ({error.strerror}).", file=typed[1:]) from None
+    except Invalid as error:
+        hint = error.hint or "Type JSON, @FILE for a file's, or - for that on standard input."
+        raise Invalid(f"{name}: {error.sentence}", hint=hint) from None
 
 
 def _records(kind: Records, texts: tuple[str, ...], pairs: tuple[tuple[str, str], ...]) -> list[dict[str, str]]:

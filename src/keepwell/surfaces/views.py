@@ -12,12 +12,14 @@ from keepwell.operations.replies import (
     Happening,
     Imported,
     Memory,
+    Passage,
     Relinked,
     Report,
     Scopes,
     State,
     Written,
 )
+from keepwell.surfaces import category_views
 from keepwell.surfaces.output import results
 from keepwell.surfaces.render import moment
 from keepwell.surfaces.terminal import Screen
@@ -39,8 +41,8 @@ def show_settings(rows: Iterable[Mapping[str, Any]], config_file: str | None) ->
 
 
 @singledispatch
-def _show(reply: object, _screen: Screen) -> None:
-    raise TypeError(f"no view for {type(reply).__name__}")
+def _show(reply: object, screen: Screen) -> None:
+    category_views.show(reply, screen)
 
 
 @_show.register
@@ -54,14 +56,17 @@ def _(reply: Found, screen: Screen) -> None:
         screen.say(f"Nothing found ({where}).")
         return
     screen.say(reply.notice)
-    columns = ("id", "scope", "saved", "used", "reports")
-    rows = [
-        (memory.id, memory.scope, moment(memory.created_at)[:10], memory.statistics.retrieval_count, _reports(memory))
-        for memory in reply.memories
-    ]
-    screen.previews(columns, rows, [memory.text for memory in reply.memories])
+    columns = ("where", "scope", "saved", "used", "reports")
+    screen.previews(columns, list(map(_hit_row, reply.memories)), [memory.text for memory in reply.memories])
     rest = " Some were left out to keep the answer short." if reply.truncated else ""
     screen.say(f"{len(reply.memories)} of {reply.found} found ({where}).{rest}")
+
+
+def _hit_row(hit: Memory | Passage) -> tuple[object, ...]:
+    if isinstance(hit, Memory):
+        return (hit.id, hit.scope, moment(hit.created_at)[:10], hit.statistics.retrieval_count, _reports(hit))
+    place = f"{hit.category}:{hit.key_path}" if hit.entry_id is None else f"{hit.category}#{hit.entry_id}"
+    return (place, hit.kind, moment(hit.updated_at)[:10], "", "")
 
 
 def _reports(memory: Memory) -> str:
@@ -175,6 +180,12 @@ def _(reply: State, screen: Screen) -> None:
         ("file system", reply.file_system or "unknown"),
         ("database size", f"{reply.database_bytes or 0:,} bytes"),
         ("write-ahead log", f"{reply.wal_bytes or 0:,} bytes"),
+        ("categories", reply.categories_dir or "none"),
+        ("backups", reply.backups_dir or "none"),
+        ("free disk", "unknown" if reply.free_bytes is None else f"{reply.free_bytes:,} bytes"),
+        ("device", reply.device or "none"),
+        ("manifest", reply.manifest_hash),
+        ("not synced", _some(reply.dirty)),
         ("project", reply.project or reply.project_problem or "none"),
         *_total_rows(reply.totals),
     ]
@@ -184,6 +195,11 @@ def _(reply: State, screen: Screen) -> None:
             screen.say(line)
 
 
+def _some(names: Sequence[str], most: int = 10) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more if names else "none"
+
+
 def _total_rows(totals: Counts) -> list[tuple[str, object]]:
     return [
         ("scopes", totals.scopes),
@@ -191,6 +207,9 @@ def _total_rows(totals: Counts) -> list[tuple[str, object]]:
         ("changes", totals.changes),
         ("retrievals", totals.retrievals),
         ("feedback", totals.feedback),
+        ("categories", totals.categories),
+        ("versions", totals.category_versions),
+        ("log entries", totals.log_entries),
     ]
 
 
