@@ -1,15 +1,17 @@
 """One line of the wire to one JSON-RPC message, or to the reason why it is none.
 
-Strict on purpose: what Python's parser would let pass silently (NaN, repeated keys, halves of surrogate pairs) is
-refused with a sentence, so that nothing is stored that another reader would read differently. Knows JSON and the
-JSON-RPC envelope; knows nothing of descriptors, of the SDK or of any method. Imports the standard library only.
+Strict on purpose: what Python's parser would let pass silently (NaN, repeated keys, halves of surrogate pairs, digits
+that a double does not hold) is refused with a sentence, so that nothing is stored that another reader would read
+differently. Knows JSON and the JSON-RPC envelope; knows nothing of descriptors, of the SDK or of any method.
 """
 
 import json
-import math
 import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
+
+from keepwell.model import jsonform
+from keepwell.model.errors import Invalid
 
 NOT_JSON: Final = -32700
 INVALID_REQUEST: Final = -32600
@@ -93,17 +95,22 @@ class _Reader:
     def _constant(self, word: str) -> None:
         self._note(NOT_JSON, f"The line is not JSON: {word} is no JSON value.")
 
-    def _integer(self, digits: str) -> int:
+    def _integer(self, digits: str) -> int | float:
+        if digits == "-0":
+            # as a whole number it would lose its sign
+            return -0.0
         if len(digits) <= MAX_DIGITS:
             return int(digits)
         self._note(INVALID_REQUEST, f"An integer has {len(digits)} digits; the limit is {MAX_DIGITS}.")
         return 0
 
     def _real(self, digits: str) -> float:
-        number = float(digits)
-        if math.isinf(number):
-            self._note(INVALID_REQUEST, f"The number {_shown(digits)} is too large for a double.")
-        return number
+        try:
+            return jsonform.decimal(digits)
+        except Invalid as error:
+            # refused here, for nobody behind this door can see the digits that were lost
+            self._note(INVALID_PARAMS, f"{error.sentence[:1].upper()}{error.sentence[1:]} {error.hint}".strip())
+            return 0.0
 
     def _members(self, pairs: list[tuple[str, object]]) -> dict[str, object]:
         members: dict[str, object] = dict(pairs)
