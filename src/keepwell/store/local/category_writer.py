@@ -91,6 +91,7 @@ class CategoryWriter(CategoryReader):
         self._transaction = transaction
         self._staged: list[tuple[Staged, str | None]] = []
         self._ready = False
+        self.leaves_logs_unsettled = False
 
     def write_category(self, draft: Draft, seq: int, stamp: Stamp) -> int:
         """Let rows, index and file follow a change of a category; gives the version's or the entry's id."""
@@ -233,6 +234,8 @@ class CategoryWriter(CategoryReader):
         self._mark_dirty(draft.subject, "upsert", None, stamp)
         if self._is_far_behind(row["id"], entry_id + 1 - row["settled_entry_id"]):
             self.settle(draft.subject)
+        else:
+            self.leaves_logs_unsettled = True
         return entry_id
 
     def _add_entry(self, category_id: int, entry: Entry, device: str) -> None:

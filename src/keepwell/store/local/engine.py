@@ -25,6 +25,7 @@ from keepwell.store.local.inspect import faults
 from keepwell.store.local.keyfile import key_path, load_key
 from keepwell.store.local.link import Link, Mode
 from keepwell.store.local.mounts import SHARED, file_system_of
+from keepwell.store.local.quiet import WhenQuiet
 from keepwell.store.local.reader import LocalReader
 from keepwell.store.local.writer import LocalWriter
 from keepwell.store.port import Capabilities, Finding, Pruned, StoreStatus
@@ -34,6 +35,9 @@ _log: Final = logging.getLogger(__name__)
 
 _SWITCH_PATIENCE_MS: Final = 1_000
 """How long opening a store waits for a change of its journal mode, which needs the store for itself."""
+
+_QUIET_SECONDS: Final = 2.0
+"""How long after the last append the files of logs are written again."""
 
 _DAY_MS: Final = 86_400_000
 
@@ -79,7 +83,8 @@ class LocalStore:
         self._idle: list[Link] = []
         self._in_use: set[Link] = set()
         self._stopping = False
-        self._wrote = False
+        self._unsettled = False
+        self._when_quiet: Final = WhenQuiet(self._try_to_settle, seconds=_QUIET_SECONDS)
         self._files: Final = CategoryFiles(database.parent)
         self.file_system: Final = file_system_of(_existing(database.parent))
         self._key: Final = self._prepare()
@@ -148,7 +153,9 @@ class LocalStore:
                 link.roll_back()
             # outside the lock: others may write, and do this for us if they come first
             writer.finish()
-            self._wrote = True
+            if writer.leaves_logs_unsettled:
+                self._unsettled = True
+                self._when_quiet.stir()
 
     def _reader(self, link: Link) -> LocalReader:
         return LocalReader(link, self._key, self._files, self._newest_hash)
@@ -174,6 +181,7 @@ class LocalStore:
         return str(row["file_hash"]) if row and row["deleted_at"] is None else None
 
     def settle(self) -> None:  # noqa: D102
+        self._unsettled = False
         with self.reading() as reader:
             behind = reader.unsettled()
         for name in behind:
@@ -181,7 +189,7 @@ class LocalStore:
                 if name in writer.unsettled():
                     writer.settle(name)
 
-    def _settle_before_closing(self) -> None:
+    def _try_to_settle(self) -> None:
         """Best effort: what stays behind is in the database, and the next keepwell settles it."""
         try:
             self.settle()
@@ -259,8 +267,9 @@ class LocalStore:
                 link.interrupt()
 
     def close(self) -> None:  # noqa: D102
-        if self._wrote and not self._stopping:
-            self._settle_before_closing()
+        self._when_quiet.stop()
+        if self._unsettled and not self._stopping:
+            self._try_to_settle()
         with self._guard:
             idle, self._idle = self._idle, []
         for link in idle:
