@@ -1,7 +1,7 @@
 """Made-up lessons and questions, the same for the same seed.
 
-Words follow Zipf's law in Mandelbrot's form: a few function words make up a third of the text, everyday words of the
-trade come next, and a long tail of names of modules, files and flags makes each lesson its own.
+Words follow Zipf's law in Mandelbrot's form. With the constants below every fifteenth word is "the", as in English;
+some fifty function words make up half of the text, words of the trade a fifth, and a long tail of names the rest.
 """
 
 import itertools
@@ -15,7 +15,14 @@ _VOCABULARY: Final = Path(__file__).with_name("vocabulary.txt").read_text(encodi
 
 _FUNCTION_WORDS, _TRADE_WORDS, _STEMS, _PARTS = (paragraph.split() for paragraph in _VOCABULARY)
 
-_FORMS: Final = ("{0}_{1}", "{0}/{1}.py", "{0}-{1}", "src/{0}/{1}.ts", "--{0}-{1}", "{0}.{1}")
+_FORMS: Final = ("{0}{1}{2}",) * 6 + ("{0}_{1}_{2}",) * 2 + ("src/{0}/{1}{2}.py", "--{0}-{1}-{2}")
+"""How names are made, most of them as one word, so that the tail is long for an index as well."""
+
+_NAMES: Final = 20_000
+_EXPONENT: Final = 1.2
+_OFFSET: Final = 2.7
+
+_SEEN: Final = ("Seen at commit {0}.", "Reproduced at {0}.", "The tests of {0} passed.", "Found while reviewing {0}.")
 
 _PROMPTS: Final = (
     "how do I {0} the {1} of {name}",
@@ -51,7 +58,7 @@ class Corpus:
         self._random: Final = random.Random(seed)
         self._names: Final = _names(self._random)
         self._words: Final = [*_FUNCTION_WORDS, *_TRADE_WORDS, *self._names]
-        weights = (1 / (rank + 2.7) for rank in range(1, len(self._words) + 1))
+        weights = ((rank + _OFFSET) ** -_EXPONENT for rank in range(1, len(self._words) + 1))
         self._weights: Final = list(itertools.accumulate(weights))
         self._made = 0
 
@@ -62,7 +69,7 @@ class Corpus:
         mark = f"{self._made * 0x9E3779B1 % 2**32:08x}"
         text = " ".join(self._sentence() for _ in range(self._random.choice((1, 1, 2, 2, 3, 4))))
         seen = tuple(self._sentence() for _ in range(self._random.choice((0, 0, 0, 1, 2))))
-        return Sample(text, (f"Seen at commit {mark}.", *seen), mark)
+        return Sample(text, (self._random.choice(_SEEN).format(mark), *seen), mark)
 
     def question(self) -> str:
         """The next question: from three bare words to a whole request."""
@@ -79,6 +86,8 @@ class Corpus:
 
 
 def _names(chance: random.Random) -> list[str]:
-    every = [form.format(stem, part) for stem in _STEMS for part in _PARTS for form in _FORMS]
-    chance.shuffle(every)
-    return every
+    found: dict[str, None] = {}
+    while len(found) < _NAMES:
+        form, stem = chance.choice(_FORMS), chance.choice(_STEMS)
+        found[form.format(stem, chance.choice(_PARTS), chance.choice(_PARTS))] = None
+    return list(found)
