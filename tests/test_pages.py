@@ -1,5 +1,6 @@
 """The pages and scripts that a newcomer meets: what they say to type works, what they point at exists."""
 
+import hashlib
 import json
 import re
 import shlex
@@ -35,6 +36,27 @@ def test_the_commands_of_the_readme_run_one_after_the_other(tmp_path: Path) -> N
         assert program == "keepwell"
         assert me.see(*words), line
     assert (me.project / "memory-backup.db").exists()
+
+
+FORMAT_ROWS = re.findall(
+    r"^\| `(\{.*\})` \| (\d+) \| `([0-9a-f]{64})` \|$",
+    (ROOT / "docs/explanation/file-format.md").read_text(encoding="utf-8"),
+    re.MULTILINE,
+)
+
+
+@pytest.mark.parametrize(("document", "size", "sha256"), FORMAT_ROWS)
+def test_the_vectors_of_the_file_format_are_what_lies_on_the_disk(
+    tmp_path: Path, document: str, size: str, sha256: str
+) -> None:
+    me = settle(tmp_path)
+    me.see("write", "vector", document)
+    written = (me.database.parent / "categories" / "vector.json").read_bytes()
+    assert (len(written), hashlib.sha256(written).hexdigest()) == (int(size), sha256)
+
+
+def test_the_page_of_the_file_format_has_vectors() -> None:
+    assert len(FORMAT_ROWS) == 4
 
 
 def launches(block: client_configuration.Block, command: str) -> list[str]:

@@ -12,7 +12,7 @@ class Setting:
     """One setting: its names in each source, how its value is read, and what it is for.
 
     A switch is a flag without a value; the help of other flags calls the value `takes`. `default` is None where it is
-    worked out, or where there is none.
+    worked out, or where there is none; then `example` shows a value for the configuration file.
     """
 
     name: str
@@ -24,6 +24,7 @@ class Setting:
     read: Read | None = None
     default: Any = None
     switch: bool = False
+    example: Any = None
 
 
 SETTINGS: Final = (
@@ -41,6 +42,7 @@ SETTINGS: Final = (
         variable="MCP_MEMORY_DIR",
         file_key="storage.base_dir",
         read=fixed_path,
+        example="~/.local/share/keepwell",
     ),
     Setting(
         "workspace",
@@ -77,6 +79,7 @@ SETTINGS: Final = (
         variable="MCP_DEVICE",
         file_key="acl.device_name",
         read=label,
+        example="my-laptop",
     ),
     Setting(
         "journal_mode",
@@ -125,12 +128,14 @@ SETTINGS: Final = (
         "Devices that may write every category. With neither this nor device_categories, every device may.",
         file_key="acl.admin_devices",
         read=names,
+        example=("my-desktop",),
     ),
     Setting(
         "device_categories",
         "Devices that write the category of their own name, and workflow_ with their name, and no other.",
         file_key="acl.device_categories",
         read=names,
+        example=("my-laptop", "my-desktop"),
     ),
     Setting(
         "shared_mount",
@@ -156,6 +161,7 @@ SETTINGS: Final = (
         variable="KEEPWELL_LOG_FILE",
         file_key="log.file",
         read=path,
+        example="~/keepwell.log",
     ),
 )
 """Every setting, in the order in which `keepwell config` shows them."""

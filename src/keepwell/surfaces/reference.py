@@ -7,6 +7,7 @@ import contextlib
 import io
 import json
 import sys
+import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -47,6 +48,7 @@ def pages() -> Mapping[str, str]:
         "commands.md": _page("Commands", map(_command, _command_names())),
         "settings.md": _page("Settings", [_SETTINGS_INTRODUCTION, *map(_setting, SETTINGS), _variables()]),
         "errors.md": _page("Errors", [_errors()]),
+        "config.example.toml": _example_file(),
     }
 
 
@@ -138,6 +140,29 @@ def _default(value: object) -> str:
 def _variables() -> str:
     rows = "\n".join(f"| `{name}` | {doc} |" for name, doc in CONFIG_VARIABLES.items())
     return f"## Variables about the configuration file\n\n| variable | meaning |\n|---|---|\n{rows}"
+
+
+def _example_file() -> str:
+    """A configuration file in which every setting is explained and none is set."""
+    lines = [
+        "# keepwell's configuration: keepwell/config.toml in $XDG_CONFIG_HOME, else in ~/.config.",
+        "# Every table and every key may be left out. Flags and variables win; `keepwell config` shows what holds.",
+        "# Generated from the code by `python -m keepwell.surfaces.reference docs/reference`.",
+    ]
+    in_file = [setting for setting in SETTINGS if setting.file_key]
+    for table in dict.fromkeys(str(setting.file_key).partition(".")[0] for setting in in_file):
+        lines += ["", f"[{table}]"]
+        for setting in in_file:
+            place, _, key = str(setting.file_key).partition(".")
+            if place == table:
+                lines += ["", *textwrap.wrap(setting.doc, 118, initial_indent="# ", subsequent_indent="# ")]
+                lines.append(f"# {key} = {_toml(setting.default if setting.example is None else setting.example)}")
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: object) -> str:
+    # of such values JSON is TOML
+    return json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False)
 
 
 def _errors() -> str:
