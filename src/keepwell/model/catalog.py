@@ -95,7 +95,7 @@ def _version(state: CategoryState, change: Change, number: int) -> None:
         state.deleted_at = change.stamp.ms
         state.entries = []
     else:
-        _take(state, jsonform.parse(text))
+        _take(state, jsonform.read(text))
     state.updated_at, state.updated_by = change.stamp.ms, change.stamp.device
     state.versions.append(
         Version(

@@ -109,7 +109,7 @@ class Document:
     @property
     def data(self) -> Any:
         """The document as a JSON value."""
-        return jsonform.parse(self.text)
+        return jsonform.read(self.text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ def oldest_kept(retention: Retention, *, next_id: int, now_ms: int) -> tuple[int
 def compose(root: dict[str, Any], retention: Retention, entries: Sequence[Entry]) -> dict[str, Any]:
     """The document of a log: its own keys, `_kind`, `_retention` and the entries, oldest first."""
     bounds = {"max_age_days": retention.max_age_days, "max_entries": retention.max_entries}
-    listed = [{"data": jsonform.parse(entry.text), "id": entry.id, "ts": entry.ts} for entry in entries]
+    listed = [{"data": jsonform.read(entry.text), "id": entry.id, "ts": entry.ts} for entry in entries]
     return {**root, "_kind": "log", "_retention": bounds, "entries": listed}
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from keepwell.model import journal, jsonform
 from keepwell.model.category import ABSENT, CategoryKind, Document, Heading, checked_document, merged
 from keepwell.model.change import ChangeKind, Draft, Payload
-from keepwell.model.errors import Conflict, Invalid, NotFound
+from keepwell.model.errors import Conflict, Internal, Invalid, NotFound
 from keepwell.model.journal import ENTRY_BYTES
 from keepwell.model.scope import GLOBAL
 from keepwell.operations.category_replies import Appended, CategoryRow, Listing, Read, Removed, Saved
@@ -118,11 +118,9 @@ def write(
         require_hash(before, expected_hash)
         if before and before.category.kind is CategoryKind.LOG:
             raise Conflict(f"category {category!a} is a log, which only grows.", hint="Use memory_append.")
-        if merge and before:
-            text = checked_document(merged(before.data, jsonform.parse(text)))
-        elif merge:
-            text = checked_document(merged({}, jsonform.parse(text)))
-        if journal.kind_of(jsonform.parse(text)) is CategoryKind.LOG:
+        if merge:
+            text = checked_document(merged(before.data if before else {}, jsonform.read(text)))
+        if journal.kind_of(jsonform.read(text)) is CategoryKind.LOG:
             raise Invalid("data looks like a log, which memory_write does not make.", hint="Use memory_append.")
         return put(library, writer, category, text, before, reason=reason, outcome="merged" if merge else "replaced")
 
@@ -140,13 +138,27 @@ def put(
 ) -> Saved:
     """Make a document a category's newest version, unless it is that already; an edit from outside is kept first."""
     note = None
-    if before and before.text == text and not before.edited_outside:
-        return _saved(writer, category, "unchanged", previous=before.category.hash)
-    if before and before.edited_outside and before.text != text:
-        note = keep_edit(library, writer, before)
-    writer.append(draft(library, kind, category, text=text, reason=reason))
     previous = before.category.hash if before else None
-    return replace(_saved(writer, category, outcome if before else "created", previous=previous), note=note)
+    if before and before.text == text and not before.edited_outside:
+        outcome = "unchanged"
+    else:
+        if before and before.edited_outside and before.text != text:
+            note = keep_edit(library, writer, before)
+        writer.append(draft(library, kind, category, text=text, reason=reason))
+    heading = writer.heading(category)
+    if heading is None:
+        raise Internal("the category is not there after it was written.")
+    return Saved(
+        category,
+        heading.kind,
+        outcome if before else "created",
+        jsonform.content_hash(text),
+        previous,
+        heading.version,
+        heading.updated_at,
+        len(text.encode()),
+        note,
+    )
 
 
 def keep_edit(library: Library, writer: Writer, document: Document) -> str:
@@ -155,16 +167,6 @@ def keep_edit(library: Library, writer: Writer, document: Document) -> str:
     adopted = draft(library, ChangeKind.CATEGORY_ADOPTED, document.category.name, text=document.text, reason=reason)
     writer.append(adopted)
     return _EDIT_KEPT
-
-
-def _saved(writer: Writer, category: str, outcome: str, *, previous: str | None) -> Saved:
-    document = writer.document(category)
-    if document is None:
-        raise NotFound(f"there is no category {category!a}.")
-    facts = document.category
-    return Saved(
-        facts.name, facts.kind, outcome, facts.hash, previous, facts.version, facts.updated_at, facts.size_bytes
-    )
 
 
 def draft(
@@ -224,6 +226,8 @@ def append(
 
 
 def _checked_entry(data: Mapping[str, Any]) -> str:
+    # as deep as it will stand in the log's document
+    checked_document({"entries": [{"data": data}]})
     text = checked_document(data)
     size = len(text.encode())
     if size > ENTRY_BYTES:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from keepwell.model import journal, jsonform
-from keepwell.model.category import CategoryKind, Document, Heading, Version, checked_document
+from keepwell.model.category import CategoryKind, Document, Heading, Version
 from keepwell.model.change import ChangeKind
 from keepwell.model.errors import Conflict, Invalid, NotFound
 from keepwell.model.jsondiff import difference
@@ -64,10 +64,10 @@ def _row(version: Version) -> VersionRow:
 def _one_version(library: Library, reader: Reader, heading: Heading, number: int, against: int | None) -> Versions:
     version = _version(reader, heading.name, number, parameter="version")
     reply = Versions(STORED_DATA, heading.name, version.kind, heading.deleted_at, (_row(version),))
-    data = jsonform.parse(version.text or "null")
+    data = jsonform.read(version.text or "null")
     if against is not None:
         older = _version(reader, heading.name, against, parameter="against")
-        changes = _changes(jsonform.parse(older.text or "null"), data)
+        changes = _changes(jsonform.read(older.text or "null"), data)
         full = replace(reply, changes=changes)
     else:
         full = replace(reply, data=data)
@@ -102,7 +102,7 @@ def revert(library: Library, *, category: str, version: int, expected_hash: str 
         require_hash(before, expected_hash)
         if heading.is_live and CategoryKind.LOG in (heading.kind, found.kind):
             raise Conflict("a log only grows: no older state of it can be brought back.", hint="Delete it first.")
-        text = checked_document(jsonform.parse(found.text or "null"))
+        text = found.text or "null"
         reason = f"version {version} brought back"
         kind = ChangeKind.CATEGORY_RESTORED
         return put(library, writer, category, text, before, reason=reason, outcome="restored", kind=kind)
@@ -155,7 +155,7 @@ def _changes_since(reader: Reader, document: Document, since_hash: str) -> Chang
             entries = document.data["entries"]
             return Changes({f"/entries/{index}": entries[index] for index in range(seen, len(entries))}, (), {})
     text = reader.text_of(document.category.name, since_hash)
-    return None if text is None else _changes(jsonform.parse(text), document.data)
+    return None if text is None else _changes(jsonform.read(text), document.data)
 
 
 def _length(changes: Changes) -> int:

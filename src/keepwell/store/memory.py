@@ -420,7 +420,7 @@ def _passages(state: CategoryState, query: DocumentQuery) -> Iterator[Passage]:
     if state.kind is CategoryKind.LOG:
         for entry in state.entries:
             at = journal.milliseconds(entry.ts) or state.updated_at
-            pieces += [(entry.id, at, path, text) for path, text in leaves(jsonform.parse(entry.text))]
+            pieces += [(entry.id, at, path, text) for path, text in leaves(jsonform.read(entry.text))]
     else:
         pieces += [(None, state.updated_at, path, text) for path, text in leaves(state.document)]
     for entry_id, at, path, text in pieces:

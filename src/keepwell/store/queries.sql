@@ -141,12 +141,12 @@ SELECT (SELECT count(*) FROM scopes) AS scopes,
 
 -- name: category
 SELECT id, name, kind, content_hash, file_hash, size_bytes, version_id, updated_at, updated_by, deleted_at,
-       next_entry_id, settled_entry_id, max_entries, max_age_days
+       next_entry_id, settled_entry_id, entry_count, max_entries, max_age_days
 FROM category WHERE name_key = :key;
 
 -- name: categories
 SELECT id, name, kind, content_hash, file_hash, size_bytes, version_id, updated_at, updated_by, deleted_at,
-       next_entry_id, settled_entry_id, max_entries, max_age_days
+       next_entry_id, settled_entry_id, entry_count, max_entries, max_age_days
 FROM category WHERE deleted_at IS NULL AND name > :after ORDER BY name LIMIT :limit;
 
 -- name: add_category
@@ -175,6 +175,9 @@ UPDATE category
 SET content_hash = NULL, updated_at = :at, updated_by = :by, next_entry_id = next_entry_id + 1,
     max_entries = :max_entries, max_age_days = :max_age_days
 WHERE id = :id;
+
+-- name: count_entries
+UPDATE category SET entry_count = entry_count + :more WHERE id = :id;
 
 -- name: settle_category
 UPDATE category
@@ -219,17 +222,13 @@ SELECT entry_id, ts, data FROM log_entry WHERE category_id = :category_id ORDER 
 -- name: add_entry
 INSERT INTO log_entry (category_id, entry_id, ts, at, data, actor) VALUES (:category_id, :entry_id, :ts, :at, :data, :by);
 
--- name: entry_count
-SELECT count(*) FROM log_entry WHERE category_id = :category_id;
-
 -- name: entries_to_drop
-SELECT entry_id FROM log_entry WHERE category_id = :category_id AND (entry_id < :smallest OR at < :earliest);
+SELECT entry_id FROM log_entry WHERE category_id = :category_id AND entry_id < :smallest
+UNION
+SELECT entry_id FROM log_entry WHERE category_id = :category_id AND at < :earliest;
 
 -- name: drop_entry
 DELETE FROM log_entry WHERE category_id = :category_id AND entry_id = :entry_id;
-
--- name: drop_entries
-DELETE FROM log_entry WHERE category_id = :category_id;
 
 -- name: mark_dirty
 INSERT INTO sync_dirty (category_name, operation, content_hash, marked_at) VALUES (:name, :operation, :hash, :at)

@@ -58,11 +58,7 @@ class CategoryReader:
 
     def entry_count(self, name: str) -> int:  # noqa: D102
         row = self._row(name)
-        return self._entry_count(row["id"]) if row else 0
-
-    def _entry_count(self, category_id: int) -> int:
-        count: int = self._link.value("entry_count", category_id=category_id)
-        return count
+        return int(row["entry_count"]) if row else 0
 
     def _category(self, row: Row, text: str | None = None) -> Category:
         """The category of a row; its hash and size are worked out from `text`, or where the row does not know them."""
@@ -101,7 +97,7 @@ class CategoryReader:
         if data is None or any(staged.deletes and staged.name == name for staged in self._files.staged()):
             return None
         text = _canonical(data, name)
-        kind = journal.kind_of(jsonform.parse(text))
+        kind = journal.kind_of(jsonform.read(text))
         category = Category(name, kind, jsonform.content_hash(text), len(text.encode()), 0, 0, "")
         return Document(category, text, edited_outside=True)
 
@@ -146,7 +142,7 @@ class CategoryReader:
         for row in self._link.rows("versions", name=name, before=2**62, limit=1):
             text = _payload_text(row["body"])
             if text is not None:
-                root, _, _ = journal.taken_apart(jsonform.parse(text))
+                root, _, _ = journal.taken_apart(jsonform.read(text))
                 return root
         return {}
 

@@ -5,7 +5,7 @@ after a crash, under the next write lock.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -66,6 +66,11 @@ class _State:
 
 def _measured(text: str) -> tuple[str, int]:
     return jsonform.content_hash(text), len(text.encode())
+
+
+def _is_far_behind(missing: int, count: int) -> bool:
+    """Whether the file of a log lacks so many of its entries that it is worth writing again."""
+    return missing >= _SETTLE_AT_LEAST and missing >= count // _SETTLE_SHARE
 
 
 def _is_live(row: Row) -> bool:
@@ -135,7 +140,7 @@ class CategoryWriter(CategoryReader):
         previous = self._link.row("category", key=name_key(name))
         if previous and previous["name"] != name:
             raise Conflict(f"a category {previous['name']!a} exists, whose name differs in case or form only.")
-        document = jsonform.parse(text)
+        document = jsonform.read(text)
         state = _State.of(document, text)
         values = {**state.values(), "at": stamp.ms, "by": stamp.device}
         if previous:
@@ -203,8 +208,8 @@ class CategoryWriter(CategoryReader):
         # a log's last document comes with its deletion, for it has no version of its own
         state = _State(kind, row["content_hash"], row["size_bytes"]) if text is None else _State(kind, *_measured(text))
         self._link.rows("delete_category", id=row["id"], at=stamp.ms, by=stamp.device, hash=state.hash, size=state.size)
-        self._link.rows("drop_leaves", category_id=row["id"])
-        self._link.rows("drop_entries", category_id=row["id"])
+        self._drop_entries(row["id"], self._link.rows("entries", category_id=row["id"]))
+        self._index_document(row["id"], {})
         version = self._add_version(row["id"], row, VersionAction.DELETED, state, seq, stamp)
         staged = self._files.stage_deletion(f"{self._transaction}-{len(self._staged)}", name)
         self._staged.append((staged, backup_name(name, version=row["version_id"], at_ms=stamp.ms, deleted=True)))
@@ -221,7 +226,7 @@ class CategoryWriter(CategoryReader):
         row = self._live(draft.subject)
         data, retention = journal.read_appended(draft.payload.text or "")
         entry_id: int = row["next_entry_id"]
-        self._add_entry(row["id"], Entry(entry_id, journal.timestamp(stamp.ms), data), stamp.device)
+        self._add_entries(row["id"], [Entry(entry_id, journal.timestamp(stamp.ms), data)], stamp.device)
         self._link.rows(
             "grow_category",
             id=row["id"],
@@ -232,53 +237,61 @@ class CategoryWriter(CategoryReader):
         )
         self._prune_entries(row["id"], retention, next_id=entry_id + 1, now_ms=stamp.ms)
         self._mark_dirty(draft.subject, "upsert", None, stamp)
-        if self._is_far_behind(row["id"], entry_id + 1 - row["settled_entry_id"]):
+        if _is_far_behind(entry_id + 1 - row["settled_entry_id"], row["entry_count"]):
             self.settle(draft.subject)
         else:
             self.leaves_logs_unsettled = True
         return entry_id
 
-    def _add_entry(self, category_id: int, entry: Entry, device: str) -> None:
-        at = journal.milliseconds(entry.ts)
-        self._link.rows(
-            "add_entry", category_id=category_id, entry_id=entry.id, ts=entry.ts, at=at, data=entry.text, by=device
+    def _add_entries(self, category_id: int, entries: Sequence[Entry], device: str) -> None:
+        self._link.each(
+            "add_entry",
+            [
+                {
+                    "category_id": category_id,
+                    "entry_id": entry.id,
+                    "ts": entry.ts,
+                    "at": journal.milliseconds(entry.ts),
+                    "data": entry.text,
+                    "by": device,
+                }
+                for entry in entries
+            ],
         )
-        for path, text in leaves(jsonform.parse(entry.text)):
-            self._link.rows("add_leaf", category_id=category_id, entry_id=entry.id, key_path=path, value_text=text)
+        for entry in entries:
+            self._add_leaves(category_id, entry.id, leaves(jsonform.read(entry.text)))
+        self._link.rows("count_entries", id=category_id, more=len(entries))
+
+    def _add_leaves(self, category_id: int, entry_id: int | None, found: Iterable[tuple[str, str]]) -> None:
+        fixed = {"category_id": category_id, "entry_id": entry_id}
+        self._link.each("add_leaf", [{**fixed, "key_path": path, "value_text": text} for path, text in found])
 
     def _prune_entries(self, category_id: int, retention: Retention, *, next_id: int, now_ms: int) -> int:
         smallest, earliest = journal.oldest_kept(retention, next_id=next_id, now_ms=now_ms)
         old = self._link.rows("entries_to_drop", category_id=category_id, smallest=smallest, earliest=earliest)
-        for row in old:
-            self._link.rows("drop_leaves_of_entry", category_id=category_id, entry_id=row["entry_id"])
-            self._link.rows("drop_entry", category_id=category_id, entry_id=row["entry_id"])
+        self._drop_entries(category_id, old)
         return len(old)
 
+    def _drop_entries(self, category_id: int, rows: Sequence[Row]) -> None:
+        named = [{"category_id": category_id, "entry_id": row["entry_id"]} for row in rows]
+        self._link.each("drop_leaves_of_entry", named)
+        self._link.each("drop_entry", named)
+        self._link.rows("count_entries", id=category_id, more=-len(rows))
+
     def _replace_entries(self, category_id: int, entries: tuple[Entry, ...], device: str) -> None:
-        for row in self._link.rows("entries", category_id=category_id):
-            self._link.rows("drop_leaves_of_entry", category_id=category_id, entry_id=row["entry_id"])
-        self._link.rows("drop_entries", category_id=category_id)
-        for entry in entries:
-            self._add_entry(category_id, entry, device)
+        self._drop_entries(category_id, self._link.rows("entries", category_id=category_id))
+        self._add_entries(category_id, entries, device)
 
     def _index_document(self, category_id: int, document: object) -> None:
         """Bring the index rows of a document up to date; what stays the same is not touched."""
         wanted = set(leaves(document))
-        for row in self._link.rows("leaves_of_document", category_id=category_id):
-            leaf = (row["key_path"], row["value_text"])
-            if leaf in wanted:
-                wanted.remove(leaf)
-            else:
-                self._link.rows("drop_leaf", id=row["id"])
-        for path, text in sorted(wanted):
-            self._link.rows("add_leaf", category_id=category_id, entry_id=None, key_path=path, value_text=text)
+        present = self._link.rows("leaves_of_document", category_id=category_id)
+        said = {(row["key_path"], row["value_text"]): row["id"] for row in present}
+        self._link.each("drop_leaf", [{"id": number} for leaf, number in said.items() if leaf not in wanted])
+        self._add_leaves(category_id, None, sorted(wanted - said.keys()))
 
     def _mark_dirty(self, name: str, operation: str, content_hash: str | None, stamp: Stamp) -> None:
         self._link.rows("mark_dirty", name=name, operation=operation, hash=content_hash, at=stamp.ms)
-
-    def _is_far_behind(self, category_id: int, missing: int) -> bool:
-        """Whether the file of a log lacks so many entries that it is worth writing again."""
-        return missing >= _SETTLE_AT_LEAST and missing >= self._entry_count(category_id) // _SETTLE_SHARE
 
     def settle(self, name: str) -> None:
         """Let the file of a log hold all its entries again."""

@@ -1,5 +1,6 @@
 """One connection to the database: opened with our settings, patient within limits, never for ever."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -48,6 +49,11 @@ class Link:
         """The first column of the first row, or None."""
         row = self.row(name, **values)
         return next(iter(row.values())) if row else None
+
+    def each(self, name: str, rows: Iterable[Row]) -> None:
+        """Run a named statement that gives no rows once for each set of values."""
+        self._statement_since = self._world.elapsed_ms()
+        self._db.executemany(SQL[name], rows)
 
     def script(self, sql: str) -> None:
         """Run several statements."""

@@ -139,6 +139,7 @@ CREATE TABLE category (
     deleted_at INTEGER,
     next_entry_id INTEGER NOT NULL DEFAULT 0,
     settled_entry_id INTEGER NOT NULL DEFAULT 0,
+    entry_count INTEGER NOT NULL DEFAULT 0,
     max_entries INTEGER,
     max_age_days INTEGER,
     CHECK ((kind = 'log') = (max_entries IS NOT NULL))

@@ -26,9 +26,6 @@ DELETE FROM search_index WHERE id = :id;
 -- name: drop_leaves_of_entry
 DELETE FROM search_index WHERE category_id = :category_id AND entry_id = :entry_id;
 
--- name: drop_leaves
-DELETE FROM search_index WHERE category_id = :category_id;
-
 -- name: search_documents
 -- What is said counts ten times as much as the name of the place where it is said.
 SELECT c.name AS category, c.kind AS kind, i.entry_id AS entry_id, i.key_path AS key_path, i.value_text AS text,
