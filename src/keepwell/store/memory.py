@@ -389,7 +389,7 @@ class MemoryStore:
     def check(self) -> tuple[str, ...]:  # noqa: D102
         return ()
 
-    def settle(self) -> None:
+    def settle(self, *, patience_ms: int | None = None) -> None:
         """There are no files."""
 
     def prune_backups(self, *, older_than_days: int, dry_run: bool) -> Pruned:  # noqa: ARG002, D102

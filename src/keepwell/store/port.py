@@ -204,7 +204,7 @@ class Store(Protocol):
     def check(self) -> tuple[str, ...]:
         """Faults found by reading everything: file integrity, full-text index against rows. Empty when all is well."""
 
-    def settle(self) -> None:
+    def settle(self, *, patience_ms: int | None = None) -> None:
         """Let the files of logs hold all their entries; does nothing where they do, or where there are no files."""
 
     def prune_backups(self, *, older_than_days: int, dry_run: bool) -> Pruned:

@@ -39,6 +39,9 @@ _SWITCH_PATIENCE_MS: Final = 1_000
 _QUIET_SECONDS: Final = 2.0
 """How long after the last append the files of logs are written again."""
 
+_LAST_PATIENCE_MS: Final = 200
+"""How long the settling of logs waits for the write lock; somebody else settles them if not we."""
+
 _DAY_MS: Final = 86_400_000
 
 _SYNCHRONOUS: Final = {1: "normal", 2: "full"}
@@ -180,19 +183,19 @@ class LocalStore:
             row = link.row("category", key=name_key(name))
         return str(row["file_hash"]) if row and row["deleted_at"] is None else None
 
-    def settle(self) -> None:  # noqa: D102
+    def settle(self, *, patience_ms: int | None = None) -> None:  # noqa: D102
         self._unsettled = False
         with self.reading() as reader:
             behind = reader.unsettled()
         for name in behind:
-            with self.writing() as writer:
+            with self.writing(patience_ms=patience_ms) as writer:
                 if name in writer.unsettled():
                     writer.settle(name)
 
     def _try_to_settle(self) -> None:
         """Best effort: what stays behind is in the database, and the next keepwell settles it."""
         try:
-            self.settle()
+            self.settle(patience_ms=_LAST_PATIENCE_MS)
         except (KeepwellError, OSError) as error:
             _log.info("the files of logs follow later: %s", error)
 
@@ -268,7 +271,9 @@ class LocalStore:
 
     def close(self) -> None:  # noqa: D102
         self._when_quiet.stop()
-        if self._unsettled and not self._stopping:
+        if self._unsettled:
+            # also after an interruption: whoever asked for the end waits for none but this, and not for long
+            self._stopping = False
             self._try_to_settle()
         with self._guard:
             idle, self._idle = self._idle, []
