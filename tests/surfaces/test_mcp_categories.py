@@ -133,8 +133,8 @@ def test_a_document_too_long_for_an_answer_says_what_it_left_out(place: Place) -
 
 def test_without_permission_nothing_is_written_and_the_flag_is_named(place: Place) -> None:
     with place.raw() as pipe:
-        for tool, more in (("memory_write", {"data": {}}), ("memory_append", {"data": {}}), ("memory_delete", {})):
-            assert "--allow-write" in error_of(pipe.call(tool, {"category": "notes", **more}))
+        for tool in ("memory_write", "memory_append", "memory_delete"):
+            assert "--allow-write" in error_of(pipe.call(tool, {"category": "notes"}))
         assert answer_of(pipe.call("memory_list"))["total"] == 0
 
 
