@@ -5,6 +5,7 @@ the same work can cost, and both are measured in turns: what disturbs the machin
 """
 
 import argparse
+import math
 import os
 import platform
 import statistics
@@ -63,7 +64,7 @@ class Figure:
 def quantile(readings: Readings, share: float) -> float:
     """The smallest reading that at least this share of all readings does not exceed (nearest rank)."""
     ordered = sorted(readings)
-    return ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
+    return ordered[math.ceil(share * len(ordered)) - 1]
 
 
 def elapsed_ms(action: Callable[[], object]) -> float:
