@@ -16,6 +16,9 @@ from keepwell.model.lesson import Author
 from keepwell.model.scope import Project
 from keepwell.operations.library import Caller, Library, Permissions
 from keepwell.store.local.engine import LocalStore, Options
+from keepwell.store.local.foreign import read_foreign
+from keepwell.store.local.vault import LocalVault
+from keepwell.store.port import Vault
 from keepwell.store.world import World
 from keepwell.version import VERSION
 
@@ -37,7 +40,11 @@ def uid_maker(world: World) -> Callable[[], str]:
 
 @contextmanager
 def open_library(
-    resolved: Resolved, *, person: bool, fits: Callable[[object], bool] = lambda _reply: True
+    resolved: Resolved,
+    *,
+    person: bool,
+    fits: Callable[[object], bool] = lambda _reply: True,
+    tell: Callable[[str], None] = lambda _line: None,
 ) -> Iterator[Library]:
     """The store of these settings with its caller, closed at the end of the block.
 
@@ -66,9 +73,18 @@ def open_library(
             access=_access(settings),
             keep_versions=settings.max_versions,
             keep_backup_days=settings.backup_retention_days,
+            tell=tell,
+            wait=time.sleep,
+            read_foreign=read_foreign,
         )
     finally:
         store.close()
+
+
+def open_vault(resolved: Resolved) -> Vault:
+    """The store of these settings, not opened: for what is done to it as a whole."""
+    settings = resolved.settings
+    return LocalVault(settings.database, device=settings.device, world=real_world())
 
 
 def _options(settings: Settings) -> Options:

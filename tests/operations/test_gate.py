@@ -167,7 +167,16 @@ values = st.recursive(
 KEPT = st.characters(exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"])
 
 
-BEYOND_THE_SCHEMA = ("empty", "holds", "must be a name of", "begins or ends", "reserves", "takes 1 to", str(2**53 - 1))
+BEYOND_THE_SCHEMA = (
+    "empty",
+    "holds",
+    "must be a name of",
+    "begins or ends",
+    "reserves",
+    "takes 1 to",
+    "bytes in UTF-8",
+    str(2**53 - 1),
+)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)

@@ -368,27 +368,27 @@ def test_import_takes_good_lines_in_and_tells_bad_ones_by_number(library: MakeLi
     ]
     content = b"\xef\xbb\xbf" + b"\r\n".join([GOOD % b"one", *bad, b"", GOOD % b"two", GOOD % b"one"])
     file = lines(tmp_path, content)
-    dry = do(library(), "import", file=file, dry_run=True)
+    dry = do(library(), "import", source=file, dry_run=True)
     with library().store.reading() as reader:
         assert reader.counts().changes == 0
-    done = do(library(), "import", file=file)
+    done = do(library(), "import", source=file)
     assert (done.added, done.existing, [line.line for line in done.refused]) == (2, 1, [2, 3, 4, 5, 6, 7])
     assert [line.line for line in dry.refused] == [2, 3, 4, 5, 6, 7]
-    again = do(library(), "import", file=file)
+    again = do(library(), "import", source=file)
     assert (again.added, again.existing) == (0, 3)
     with library().store.reading() as reader:
         assert reader.counts().changes == 2
 
 
 def test_import_of_a_file_in_utf_16_takes_nothing_in_and_says_why(library: MakeLibrary, tmp_path: Path) -> None:
-    done = do(library(), "import", file=lines(tmp_path, (GOOD % b"one").decode().encode("utf-16")))
+    done = do(library(), "import", source=lines(tmp_path, (GOOD % b"one").decode().encode("utf-16")))
     assert done.added == 0
     assert "UTF-8" in done.refused[0].problem
 
 
 def test_import_of_a_missing_file_is_refused(library: MakeLibrary, tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="file"):
-        do(library(), "import", file=str(tmp_path / "none"))
+        do(library(), "import", source=str(tmp_path / "none"))
 
 
 def test_upkeep_a_hundred_times_changes_no_lesson(library: MakeLibrary, clock: Clock) -> None:

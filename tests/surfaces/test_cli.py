@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -126,6 +127,12 @@ JSON_COMMANDS = [
     ("status",),
     ("status", "--check"),
     ("backup", "--output", "copy.db"),
+    ("snapshot", "snap"),
+    ("snapshot", "snaps", "--keep", "1", "--with-backups"),
+    ("verify",),
+    ("rebuild", "--dry-run"),
+    ("adopt", "--plan", "plan.json"),
+    ("export", "out.jsonl"),
     ("import", "lessons.jsonl", "--dry-run"),
     ("import", "lessons.jsonl"),
     ("config",),
@@ -148,7 +155,9 @@ def test_json_is_one_line_after_and_before_the_command(me: Person, words: tuple[
     me.see("write", "notes", '{"a": 1}')
     (me.project / "lessons.jsonl").write_text('{"text": "imported", "evidence": [{"description": "x"}]}\n')
     assert isinstance(me.ask(*words), dict)
-    (me.project / "copy.db").unlink(missing_ok=True)
+    for made in ("copy.db", "plan.json", "out.jsonl"):
+        (me.project / made).unlink(missing_ok=True)
+    shutil.rmtree(me.project / "snap", ignore_errors=True)
     again = ["2" if word == "1" and words[0] == "supersede" else word for word in words]
     assert json.loads(me.see("--json", *again))
 
@@ -165,7 +174,8 @@ def test_relink_follows_a_project_that_moved(me: Person) -> None:
 
 
 def test_every_operation_with_a_command_is_tried_in_json_or_above() -> None:
-    assert {row.command for row in OPERATIONS} - {words[0] for words in JSON_COMMANDS} == {"relink", "delete"}
+    tried = {words[0] for words in JSON_COMMANDS}
+    assert {row.command for row in OPERATIONS} - tried == {"relink", "delete", "restore"}
 
 
 def test_backup_reports_path_size_and_counts_and_refuses_what_exists(me: Person) -> None:
@@ -223,6 +233,12 @@ SECRET = "quetzalcoatl"
         ("scopes",),
         ("status", "--check"),
         ("config",),
+        ("snapshot", "snap"),
+        ("snapshot", "snaps", "--keep", "1", "--with-backups"),
+        ("verify",),
+        ("rebuild", "--dry-run"),
+        ("adopt", "--plan", "plan.json"),
+        ("export", "out.jsonl"),
         ("import", "lessons.jsonl", "--dry-run"),
     ],
     ids=" ".join,

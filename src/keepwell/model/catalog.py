@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from keepwell.model import journal, jsonform
 from keepwell.model.category import Category, CategoryKind, Heading, Retention, Version, VersionAction
-from keepwell.model.change import Change, ChangeKind
+from keepwell.model.change import FIRST_STAMP, Change, ChangeKind, Stamp
 from keepwell.model.journal import Entry
 
 _ACTIONS: Final = {
@@ -29,8 +29,14 @@ class CategoryState:
     next_entry_id: int = 0
     updated_at: int = 0
     updated_by: str = ""
+    stamp: Stamp = FIRST_STAMP
     deleted_at: int | None = None
     versions: list[Version] = field(default_factory=list)
+
+    @property
+    def is_open_log(self) -> bool:
+        """Whether entries can be added."""
+        return self.kind is CategoryKind.LOG and self.deleted_at is None
 
     @property
     def text(self) -> str:
@@ -73,37 +79,37 @@ def fold_categories(changes: Iterable[Change]) -> dict[str, CategoryState]:
     states: dict[str, CategoryState] = {}
     versions = 0
     for change in changes:
-        if change.kind in _ACTIONS:
+        state = states.get(change.subject)
+        if change.kind in _ACTIONS and _makes_version(state, change):
             versions += 1
             _version(states.setdefault(change.subject, CategoryState(change.subject)), change, versions)
-        elif change.kind is ChangeKind.LOG_APPENDED:
-            _append(states[change.subject], change)
+        elif change.kind is ChangeKind.LOG_APPENDED and state and state.is_open_log:
+            _append(state, change)
     return states
+
+
+def _makes_version(state: CategoryState | None, change: Change) -> bool:
+    """A document that was not kept makes none, nor a deletion of what is not there or was written later."""
+    if change.kind is ChangeKind.CATEGORY_DELETED:
+        return state is not None and state.deleted_at is None and change.stamp >= state.stamp
+    return change.payload is not None
 
 
 def _version(state: CategoryState, change: Change, number: int) -> None:
     action = _ACTIONS[change.kind]
-    text = change.payload.text if change.payload else None
-    if action is VersionAction.DELETED:
-        text = text or state.text
-    text = text or "null"
-    previous = state.versions[-1].hash if state.versions else None
-    if state.kind is CategoryKind.LOG and state.versions:
-        previous = jsonform.content_hash(state.text)
-    alive = state.versions and state.deleted_at is None
-    if action is VersionAction.DELETED:
-        state.deleted_at = change.stamp.ms
-        state.entries = []
-    else:
-        _take(state, jsonform.read(text))
-    state.updated_at, state.updated_by = change.stamp.ms, change.stamp.device
+    is_late = change.stamp < state.stamp
+    text = (change.payload.text if change.payload else None) or state.text
+    replaced = state.versions and state.deleted_at is None and not is_late
+    previous = jsonform.content_hash(state.text) if replaced else None
+    if not is_late:
+        _become(state, change, action, text)
     state.versions.append(
         Version(
             id=number,
             action=action,
-            kind=state.kind,
+            kind=journal.kind_of(jsonform.read(text)),
             hash=jsonform.content_hash(text),
-            previous_hash=previous if alive else None,
+            previous_hash=previous,
             size_bytes=len(text.encode()),
             actor=change.stamp.device,
             reason=change.payload.reason if change.payload else None,
@@ -111,6 +117,16 @@ def _version(state: CategoryState, change: Change, number: int) -> None:
             text=text,
         )
     )
+
+
+def _become(state: CategoryState, change: Change, action: VersionAction, text: str) -> None:
+    if action is VersionAction.DELETED:
+        state.deleted_at = change.stamp.ms
+        state.entries = []
+    else:
+        _take(state, jsonform.read(text))
+    state.stamp = change.stamp
+    state.updated_at, state.updated_by = change.stamp.ms, change.stamp.device
 
 
 def _take(state: CategoryState, document: Any) -> None:

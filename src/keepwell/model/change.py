@@ -7,7 +7,7 @@ can be erased without breaking the log.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Self
+from typing import Any, Self
 
 from keepwell.model.lesson import Action, Author, Evidence, Status, Verdict
 from keepwell.model.scope import ScopeRef
@@ -58,13 +58,15 @@ class Payload:
 
     def to_json(self) -> str:
         """Canonical JSON; the digest of a change is taken over its UTF-8 bytes."""
-        return canonical_json(
-            {
-                "text": self.text,
-                "evidence": [{"description": e.description, "source_uri": e.source_uri} for e in self.evidence],
-                "reason": self.reason,
-            }
-        )
+        return canonical_json(self.to_dict())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The payload as JSON values."""
+        return {
+            "text": self.text,
+            "evidence": [{"description": e.description, "source_uri": e.source_uri} for e in self.evidence],
+            "reason": self.reason,
+        }
 
     @classmethod
     def from_dict(cls, value: Mapping[str, object]) -> Self:

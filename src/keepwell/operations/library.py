@@ -1,8 +1,9 @@
 """A store together with who is asking: what every operation works on, and the gate that all surfaces pass."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 from keepwell.model.access import OPEN, AccessList
@@ -13,7 +14,7 @@ from keepwell.model.text import canonical_json
 from keepwell.operations.category_replies import Appended
 from keepwell.operations.replies import Written
 from keepwell.operations.table import Operation, bind
-from keepwell.store.port import Reader, Receipt, Store, Writer
+from keepwell.store.port import Delivery, Foreign, Reader, Receipt, Store, Unreadable, Writer
 
 Receipted = TypeVar("Receipted", Written, Appended)
 """The answers that a repeated operation id brings back."""
@@ -48,6 +49,7 @@ class Library:
     """One store, one caller, and the few things of the outside world that operations need.
 
     `access` says which categories this device may write; `keep_versions` and `keep_backup_days` what `compact` keeps.
+    `tell` shows how long work goes on, `wait` pauses for seconds, `read_foreign` reads another program's store.
     """
 
     store: Store
@@ -58,6 +60,9 @@ class Library:
     access: AccessList = OPEN
     keep_versions: int = 100
     keep_backup_days: int = 30
+    tell: Callable[[str], None] = lambda _line: None
+    wait: Callable[[float], None] = lambda _seconds: None
+    read_foreign: Callable[[str, Path], Iterator[Foreign | Delivery | Unreadable]] = lambda _source, _path: iter(())
 
     def perform(self, operation: Operation, arguments: Mapping[str, Any]) -> Any:
         """Check permission and arguments, then do it. Errors are of the family in `model.errors`."""

@@ -80,8 +80,39 @@ CHECK: Final = Parameter(
     "check", Flag(), "Read everything and compare it; takes a while.", required=False, default=False
 )
 OLD_PATH: Final = Parameter("old_path", Text(PATH_BYTES), "The path that the project had before it moved.")
-OUTPUT: Final = Parameter("output", Text(PATH_BYTES), "The file to write; it must not exist yet.")
-FILE: Final = Parameter("file", Text(PATH_BYTES), "A JSON Lines file with the arguments of memory_add on each line.")
+OUTPUT: Final = Parameter("output", Text(PATH_BYTES), "The file to write; it must not exist yet.", by_place=False)
+EXPORT: Final = Parameter("output", Text(PATH_BYTES), "The file to write; it must not exist yet.")
+SOURCE: Final = Parameter(
+    "source",
+    Text(PATH_BYTES),
+    "An export of keepwell; a JSON Lines file with the arguments of memory_add on each line; or mcp-memory or "
+    "mcp-memory-rs, followed by the path of that store.",
+)
+SOURCE_PATH: Final = Parameter(
+    "path",
+    Text(PATH_BYTES),
+    "The database or folder of the other program.",
+    required=False,
+    by_place=True,
+)
+SNAPSHOT_TO: Final = Parameter("dir", Text(PATH_BYTES), "The folder to make; with keep, the folder of snapshots.")
+WITH_BACKUPS: Final = Parameter(
+    "with_backups", Flag(), "Also the backups of categories.", required=False, default=False
+)
+KEEP: Final = Parameter(
+    "keep", Integer(1, 100_000), "Collect snapshots in dir and leave only so many of them.", required=False
+)
+EVERY: Final = Parameter("every", Text(32), "Go on with a snapshot each 30m, 6h or 1d; needs keep.", required=False)
+SNAPSHOT_FROM: Final = Parameter(
+    "dir", Text(PATH_BYTES), "The snapshot to put in the store's place.", required=False, by_place=True
+)
+STOPPED: Final = Parameter(
+    "stopped", Flag(), "Your word that every keepwell on this store is stopped.", required=False, default=False
+)
+FINISH: Final = Parameter("finish", Flag(), "Finish a restore that was interrupted.", required=False, default=False)
+UNDO: Final = Parameter("undo", Flag(), "Undo a restore that was interrupted.", required=False, default=False)
+PLAN: Final = Parameter("plan", Text(PATH_BYTES), "Write down what would be taken in; change nothing.", required=False)
+APPLY: Final = Parameter("apply", Text(PATH_BYTES), "Take in what such a file says and is still so.", required=False)
 DRY_RUN: Final = Parameter("dry_run", Flag(), "Say what would happen; change nothing.", required=False, default=False)
 
 CATEGORY: Final = Parameter("category", Name(), "Its name.")

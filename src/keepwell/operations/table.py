@@ -80,13 +80,17 @@ Kind = Text | Integer | Choice | Flag | Records | Name | Object | Listed
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One named argument. One that is not required takes `default` when it is left out."""
+    """One named argument. One that is not required takes `default` when it is left out.
+
+    `by_place` says how it is typed on the command line, if not as most: the required ones by place.
+    """
 
     name: str
     kind: Kind
     description: str
     required: bool = True
     default: Any = None
+    by_place: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,8 @@ class Operation:
 
     `tool` is its name for models (None: it is for people only), `command` its word on the command line (None: for
     models only). `needs_write` marks what `--allow-write` opens, `counts_delivery` a reading that writes telemetry.
-    `idempotent`: doing it again changes nothing more.
+    `idempotent`: doing it again changes nothing more. `offline`: it works on a store that is not open, a
+    `store.port.Vault`, instead of a library.
     """
 
     tool: str | None
@@ -117,6 +122,7 @@ class Operation:
     parameters: tuple[Parameter, ...] = ()
     needs_write: bool = False
     counts_delivery: bool = False
+    offline: bool = False
     idempotent: bool = False
     examples: tuple[Example, ...] = ()
 

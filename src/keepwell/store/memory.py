@@ -7,23 +7,23 @@ answer is computed from them, so that it says in the plainest way what an engine
 import copy
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from keepwell.model import journal, jsonform
 from keepwell.model.catalog import CategoryState, fold_categories
 from keepwell.model.category import Category, CategoryKind, Compacted, Document, Heading, Version, leaves, name_key
 from keepwell.model.census import Counts
-from keepwell.model.change import FIRST_STAMP, Change, ChangeKind, Draft, LessonState, fold
+from keepwell.model.change import FIRST_STAMP, Change, ChangeKind, Draft, LessonState, Stamp, fold
 from keepwell.model.errors import Busy, Conflict, NotFound, Unsupported
 from keepwell.model.lesson import Event, Feedback, Lesson, Statistics, Status, Verdict
 from keepwell.model.query import Candidate, DocumentQuery, LessonQuery, Passage
 from keepwell.model.scope import Project, Scope, ScopeKind, ScopeRef, ScopeSummary
 from keepwell.model.text import key_fingerprint, keyed_digest, text_hash
-from keepwell.store.port import Capabilities, Finding, Pruned, Receipt, StoreStatus
+from keepwell.store.port import Capabilities, Delivery, Edit, Finding, Pruned, Receipt, Snapshot, StoreStatus
 from keepwell.store.world import World
 
 _TEXT_WEIGHT: Final = 4.0
@@ -242,8 +242,20 @@ class MemoryReader:
         ]
         return tuple(sorted((hit for hit in scored if hit.score), key=lambda hit: -hit.score)[: query.limit])
 
+    def edits(self, name: str | None = None) -> tuple[Edit, ...]:  # noqa: ARG002, D102
+        return ()
+
     def dirty(self) -> tuple[str, ...]:  # noqa: D102
         return tuple(state.name for state in sorted(self._states.values(), key=lambda state: state.updated_at))
+
+    def deliveries(self) -> tuple[Delivery, ...]:  # noqa: D102
+        uids = {number: uid for uid, number in self._ids().items()}
+        return tuple(Delivery(uids[d.lesson_id], d.request_id, "keyword", d.at) for d in self._contents.deliveries)
+
+    def is_authentic(self, change: Change) -> bool | None:  # noqa: D102
+        if change.payload is None or change.key_id != key_fingerprint(self._key):
+            return None
+        return keyed_digest(self._key, change.payload.to_json().encode()) == change.digest
 
     def fingerprint(self, data: str) -> str:  # noqa: D102
         return f"{key_fingerprint(self._key)}:{keyed_digest(self._key, data.encode())}"
@@ -259,6 +271,7 @@ class MemoryWriter(MemoryReader):
         self._device = device
         self._now_ms = now_ms
         self._new_uid = new_uid
+        self.taken_back = False
 
     def append(self, draft: Draft) -> int:  # noqa: D102 - the port's docstring holds
         self._require_fit(draft)
@@ -284,6 +297,54 @@ class MemoryWriter(MemoryReader):
             return self._ids()[draft.subject]
         state = self._states[draft.subject]
         return state.next_entry_id - 1 if draft.kind is ChangeKind.LOG_APPENDED else state.versions[-1].id
+
+    def take(self, change: Change, scope: Scope | None) -> bool:  # noqa: D102
+        if any(known.uid == change.uid for known in self._contents.changes):
+            return False
+        mine = self._scope_like(scope) if scope else None
+        seq = len(self._contents.changes) + 1
+        self._contents.changes.append(replace(change, seq=seq, scope_uid=mine.uid if mine else None))
+        return True
+
+    def record(self, draft: Draft, *, uid: str, ms: int) -> bool:  # noqa: D102
+        scope = (self.scope(draft.scope) or self._new_scope(draft.scope)) if draft.scope else None
+        change = Change(
+            seq=0,
+            uid=uid,
+            stamp=Stamp(ms, 0, self._device),
+            kind=draft.kind,
+            subject=draft.subject,
+            scope_uid=None,
+            author=draft.author,
+            supersedes=draft.supersedes,
+            verdict=draft.verdict,
+            digest=keyed_digest(self._key, draft.payload.to_json().encode()),
+            key_id=key_fingerprint(self._key),
+            payload=draft.payload,
+        )
+        return self.take(change, scope)
+
+    def take_back(self) -> None:  # noqa: D102
+        self.taken_back = True
+
+    def take_deliveries(self, deliveries: Iterable[Delivery]) -> None:  # noqa: D102
+        ids = self._ids()
+        known = set(self._contents.deliveries)
+        taken = [_Delivery(d.request_id, ids[d.lesson_uid], d.at) for d in deliveries if d.lesson_uid in ids]
+        self._contents.deliveries += [delivery for delivery in taken if delivery not in known]
+
+    def _scope_like(self, scope: Scope) -> Scope:
+        same = [other for other in self._contents.scopes if other.uid == scope.uid]
+        alike = [
+            other
+            for other in self._contents.scopes
+            if (other.kind, other.project_path) == (scope.kind, scope.project_path)
+        ]
+        if same or alike:
+            return (same or alike)[0]
+        added = replace(scope, id=len(self._contents.scopes) + 1)
+        self._contents.scopes.append(added)
+        return added
 
     def _require_fit(self, draft: Draft) -> None:
         lessons = self._lessons
@@ -361,10 +422,12 @@ class MemoryStore:
         try:
             # writers change a copy, so that readers keep their instant and a failure leaves nothing behind
             contents = copy.deepcopy(self._contents)
-            yield MemoryWriter(
+            writer = MemoryWriter(
                 contents, self._key, device=self._device, now_ms=self._world.now_ms, new_uid=self._new_uid
             )
-            self._contents = contents
+            yield writer
+            if not writer.taken_back:
+                self._contents = contents
         finally:
             self._turn.release()
 
@@ -403,6 +466,9 @@ class MemoryStore:
 
     def backup(self, target: Path) -> Counts:  # noqa: D102
         raise Unsupported("a store in memory has no file to back up.", target=target)
+
+    def snapshot(self, folder: Path, *, with_backups: bool, keep: int | None, facts: dict[str, Any]) -> Snapshot:  # noqa: ARG002, D102
+        raise Unsupported("a store in memory has no files to keep.", folder=folder)
 
     def interrupt(self) -> None:  # noqa: D102
         self._stopping = True

@@ -9,10 +9,11 @@ Every method may raise `Busy` (another process holds the store for longer than t
 ends with its block.
 """
 
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from keepwell.model.category import Category, Compacted, Document, Heading, Version
 from keepwell.model.census import Counts
@@ -68,6 +69,79 @@ class Finding:
     problem: str
     remedy: str
     mendable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One counted delivery of a lesson."""
+
+    lesson_uid: str
+    request_id: int
+    method: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A change that another program's store stands for: its draft, a uid that stays the same, its time, its place."""
+
+    draft: Draft
+    uid: str
+    ms: int
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A place in another program's store that cannot be read, and why."""
+
+    place: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A file that says something else than its category, or that no category has.
+
+    `file_hash` is SHA-256 of the file's bytes, `committed_hash` that of the document which keepwell wrote, None without
+    one. `text` is the canonical document; None, with the `problem`, where the file holds none.
+    """
+
+    name: str
+    file_hash: str
+    committed_hash: str | None
+    text: str | None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A snapshot's folder and manifest, and the older ones that were removed."""
+
+    path: str
+    manifest: dict[str, Any]
+    removed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What a restore put in place, and where the former store is."""
+
+    snapshot: str
+    parked: str
+    categories: int
+    with_backups: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """What a rebuild brought back, where the former database is, and what could not be read."""
+
+    changes: int
+    categories: int
+    versions: int
+    parked: str | None
+    problems: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +225,17 @@ class Reader(Protocol):
     def search_documents(self, query: DocumentQuery) -> tuple[Passage, ...]:
         """Places in live categories that hold at least one of the query's words, best first."""
 
+    def edits(self, name: str | None = None) -> tuple[Edit, ...]:
+        """What hands have written into files, of all categories and none, or of one name."""
+
     def dirty(self) -> tuple[str, ...]:
         """The categories that no other machine has seen since they were changed, longest ago first."""
+
+    def deliveries(self) -> tuple[Delivery, ...]:
+        """Every counted delivery, oldest first."""
+
+    def is_authentic(self, change: Change) -> bool | None:
+        """Whether a change's text is what its digest was taken over; None where the key or the text is missing."""
 
     def fingerprint(self, data: str) -> str:
         """Keyed digest of a text, prefixed by the key's name; never reveals the text."""
@@ -169,8 +252,27 @@ class Writer(Reader, Protocol):
         is made where needed; `Conflict` if there is one whose name differs only by case or form.
         """
 
+    def take(self, change: Change, scope: Scope | None) -> bool:
+        """Add a change that was made elsewhere, or before, as it is; False, and nothing happens, if it is here already.
+
+        Rows follow as far as they can: what is older than what a category holds becomes a version only, what is about
+        an unknown or otherwise changed lesson is in the log alone.
+        """
+
+    def record(self, draft: Draft, *, uid: str, ms: int) -> bool:
+        """Append a change under a uid and a time (UTC milliseconds) that its source gives; False if it is here already.
+
+        Rows follow as for `take`.
+        """
+
     def compact(self, name: str, *, keep_versions: int) -> Compacted:
         """Remove all but the newest versions with their texts, and the entries that a log's bounds do not keep."""
+
+    def take_back(self) -> None:
+        """Let nothing of this transaction be kept when its block ends."""
+
+    def take_deliveries(self, deliveries: Iterable[Delivery]) -> None:
+        """Add deliveries that were counted elsewhere; those that are here already are passed over."""
 
     def record_retrievals(self, lesson_ids: tuple[int, ...], *, method: str) -> int:
         """Count one prepared delivery of each lesson under a new request id, which is returned."""
@@ -222,8 +324,34 @@ class Store(Protocol):
         On any failure nothing is left at `target`.
         """
 
+    def snapshot(self, folder: Path, *, with_backups: bool, keep: int | None, facts: dict[str, Any]) -> Snapshot:
+        """Write database and files of one instant, verified, into a folder that must not exist yet.
+
+        With `keep` the folder collects snapshots named by their time, and the oldest beyond that many are removed.
+        Writers wait while it runs, readers do not. `facts` are added to the manifest.
+        """
+
     def interrupt(self) -> None:
         """Stop waiting for locks and end running statements; they raise `Busy`."""
 
     def close(self) -> None:
         """Release the store; blocks that are still open end first."""
+
+
+class Vault(Protocol):
+    """A store that is not open: for what must be done to it as a whole."""
+
+    def verify(self) -> tuple[Finding, ...]:
+        """Everything that is wrong, found by reading only; empty when all is well."""
+
+    def restore(self, snapshot: Path) -> Restored:
+        """Put a verified snapshot in the store's place and park the store; `Busy` while a process has it open."""
+
+    def finish_restore(self) -> str:
+        """Do the rest of a restore that was interrupted; says where the former store is."""
+
+    def undo_restore(self) -> str:
+        """Take a restore that was interrupted back; says which snapshot it was of."""
+
+    def rebuild(self, *, dry_run: bool) -> Rebuilt:
+        """Make the database again from what its log and the files of categories say, and park the former one."""

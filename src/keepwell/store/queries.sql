@@ -36,6 +36,17 @@ INSERT INTO changes (
     :digest, :key_id
 ) RETURNING seq;
 
+-- name: change_known
+SELECT seq FROM changes WHERE uid = :uid;
+
+-- name: scope_like
+SELECT id FROM scopes WHERE uid = :uid OR (kind = :kind AND project_path IS :path) ORDER BY uid = :uid DESC LIMIT 1;
+
+-- name: newest_category_stamp
+SELECT ms, counter, device FROM changes
+WHERE subject = :name AND kind LIKE 'category.%' AND seq <> :seq
+ORDER BY ms DESC, counter DESC, device DESC LIMIT 1;
+
 -- name: add_payload
 INSERT INTO change_payloads (change_seq, body) VALUES (:seq, :body);
 
@@ -47,11 +58,11 @@ WHERE c.seq > :after ORDER BY c.seq LIMIT :limit;
 
 -- name: add_lesson
 INSERT INTO memories (
-    uid, scope_id, text, text_hash, supersedes_id, source_actor, source_client, source_session, source_model,
-    created_at, change_seq
+    uid, scope_id, text, text_hash, status, archived_at, supersedes_id, source_actor, source_client, source_session,
+    source_model, created_at, change_seq
 ) VALUES (
-    :uid, :scope_id, :text, :text_hash, (SELECT id FROM memories WHERE uid = :supersedes), :actor, :client, :session,
-    :model, :created_at, :seq
+    :uid, :scope_id, :text, :text_hash, :status, :archived_at, (SELECT id FROM memories WHERE uid = :supersedes), :actor,
+    :client, :session, :model, :created_at, :seq
 ) RETURNING id;
 
 -- name: add_evidence
@@ -237,3 +248,54 @@ SET operation = excluded.operation, content_hash = excluded.content_hash, marked
 
 -- name: dirty
 SELECT category_name FROM sync_dirty ORDER BY marked_at, category_name;
+
+-- name: category_file
+SELECT file_hash FROM category WHERE name = :name AND deleted_at IS NULL;
+
+-- name: payload_digests
+SELECT c.seq, c.digest, p.body FROM changes c JOIN change_payloads p ON p.change_seq = c.seq
+WHERE c.seq > :after AND c.key_id = :key_id ORDER BY c.seq LIMIT :limit;
+
+-- name: version_bodies
+SELECT v.id, v.content_hash, p.body FROM category_version v JOIN change_payloads p ON p.change_seq = v.change_seq
+WHERE v.id > :after ORDER BY v.id LIMIT :limit;
+
+-- name: log_faults
+SELECT 'lesson ' || m.id AS subject, 'its text is not the one in the log.' AS fault
+FROM memories m JOIN change_payloads p ON p.change_seq = m.change_seq
+WHERE json_extract(p.body, '$.text') <> m.text
+UNION ALL
+SELECT 'lesson ' || m.id, 'it is archived and the log does not say so.' FROM memories m
+WHERE m.status = 'archived' AND NOT EXISTS (
+    SELECT 1 FROM changes c WHERE (c.kind = 'lesson.archived' AND c.subject = m.uid) OR c.supersedes = m.uid
+)
+UNION ALL
+SELECT 'lesson ' || m.id, 'it is active and the log says that it is archived.' FROM memories m
+WHERE m.status = 'active' AND EXISTS (
+    SELECT 1 FROM changes c WHERE (c.kind = 'lesson.archived' AND c.subject = m.uid) OR c.supersedes = m.uid
+)
+UNION ALL
+SELECT 'change ' || c.seq, 'it added a lesson that is not there.' FROM changes c
+WHERE c.kind = 'lesson.added' AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.uid = c.subject)
+UNION ALL
+SELECT 'change ' || c.seq, 'it reported on a lesson and the report is not there.' FROM changes c
+WHERE c.kind = 'lesson.rated' AND NOT EXISTS (SELECT 1 FROM memory_feedback f WHERE f.change_seq = c.seq)
+UNION ALL
+SELECT 'category ' || k.name, 'it has ' || k.entry_count || ' entries by its count and others by its rows.'
+FROM category k WHERE k.entry_count <> (SELECT count(*) FROM log_entry e WHERE e.category_id = k.id)
+LIMIT 100;
+
+-- name: all_retrievals
+SELECT m.uid AS lesson_uid, r.request_id, r.method, r.retrieved_at AS at
+FROM memory_retrievals r JOIN memories m ON m.id = r.memory_id ORDER BY r.id;
+
+-- name: put_retrievals
+INSERT OR IGNORE INTO memory_retrievals (memory_id, request_id, method, retrieved_at)
+SELECT id, :request_id, :method, :at FROM memories WHERE uid = :lesson_uid;
+
+-- name: all_receipts
+SELECT scope_key, operation_id, operation, fingerprint, result, created_at FROM receipts ORDER BY id;
+
+-- name: put_receipts
+INSERT OR IGNORE INTO receipts (scope_key, operation_id, operation, fingerprint, result, created_at)
+VALUES (:scope_key, :operation_id, :operation, :fingerprint, :result, :created_at);

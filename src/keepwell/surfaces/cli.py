@@ -19,6 +19,7 @@ from keepwell.surfaces.render import to_plain
 from keepwell.version import VERSION
 
 INTERRUPTED: Final = 130
+UNHEALTHY: Final = 8
 SHELLS: Final = ("bash", "zsh", "fish")
 
 _COMPLETE: Final = "_KEEPWELL_COMPLETE"
@@ -27,7 +28,7 @@ _COMPLETE: Final = "_KEEPWELL_COMPLETE"
 _EPILOG: Final = (
     "With no command and no terminal on standard input, keepwell serves MCP. Results go to standard output, everything "
     "else to standard error. Exit status: 0 done, 1 a fault of keepwell, 2 invalid input, 3 not found, 4 conflict, "
-    "5 denied, 6 busy, 7 unsupported, 8 damaged, 130 interrupted."
+    "5 denied, 6 busy, 7 unsupported, 8 damaged or not healthy, 130 interrupted."
 )
 
 _log: Final = logging.getLogger(__name__)
@@ -168,19 +169,17 @@ def _resolved(*places: Mapping[str, Any]) -> config.Resolved:
 
 def _operation_command(operation: Operation) -> click.Command:
     @click.pass_context
-    def perform(context: click.Context, /, **after: Any) -> None:
+    def perform(context: click.Context, /, **after: Any) -> int:
         # a person's own arguments first: a wrong one must not make a store
         arguments = typed.arguments_given(operation, after)
         bind(operation.parameters, arguments)
         resolved = _resolved(context.obj, after)
-        from keepwell.wiring import open_library  # noqa: PLC0415 - loads SQLite, which help does without
-
-        with open_library(resolved, person=True) as library:
-            reply = library.perform(operation, arguments)
+        reply = _performed(operation, arguments, resolved)
         if after["as_json"] or context.obj["as_json"]:
             output.print_json(to_plain(reply))
         else:
             _views().show(reply)
+        return _status_of(reply)
 
     by_place = filter(typed.is_typed_by_place, operation.parameters)
     meanings = [f"{parameter.name.upper()}: {parameter.description}" for parameter in by_place]
@@ -193,6 +192,21 @@ def _operation_command(operation: Operation) -> click.Command:
     command.short_help = operation.title
     command.epilog = "The settings flags of keepwell --help may stand here too."
     return command
+
+
+def _performed(operation: Operation, arguments: dict[str, Any], resolved: config.Resolved) -> Any:
+    # loads SQLite, which help does without
+    from keepwell.wiring import open_library, open_vault  # noqa: PLC0415
+
+    if operation.offline:
+        return operation.run(open_vault(resolved), **bind(operation.parameters, arguments))
+    with open_library(resolved, person=True, tell=output.tell_progress) as library:
+        return library.perform(operation, arguments)
+
+
+def _status_of(reply: Any) -> int:
+    """The exit status: what was asked for can have been done and still have found damage."""
+    return 0 if getattr(reply, "healthy", True) else UNHEALTHY
 
 
 @click.pass_context

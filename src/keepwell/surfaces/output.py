@@ -76,6 +76,15 @@ def tell(error: KeepwellError, *, as_json: bool) -> None:
         _discard_rest(sys.stderr)
 
 
+def tell_progress(line: str) -> None:
+    """Say on standard error how long work goes on."""
+    try:
+        sys.stderr.write(visible(line) + "\n")
+        sys.stderr.flush()
+    except OSError:
+        _discard_rest(sys.stderr)
+
+
 def _write_line(stream: TextIO, plain: object) -> None:
     """UTF-8 whatever the locale says; half a character, as in a foreign file name, becomes its JSON escape."""
     stream.flush()

@@ -18,9 +18,6 @@ from keepwell.model.errors import Invalid, NotFound
 from keepwell.operations.table import Choice, Flag, Integer, Listed, Object, Operation, Parameter, Records
 
 _FLAGGED: Final = tuple(setting for setting in SETTINGS if setting.flag)
-_NAMED_THOUGH_REQUIRED: Final = frozenset({"output"})
-"""Required parameters that are options all the same: what will be written should be named."""
-
 _WHOLE_NUMBER: Final = re.compile(r"-?[0-9]{1,20}")
 
 
@@ -69,7 +66,7 @@ def options_of(operation: Operation) -> list[click.Parameter]:
 def is_typed_by_place(parameter: Parameter) -> bool:
     """Whether a parameter is typed without a name before it."""
     plain = not isinstance(parameter.kind, Flag | Records)
-    return parameter.required and plain and parameter.name not in _NAMED_THOUGH_REQUIRED
+    return plain and (parameter.required if parameter.by_place is None else parameter.by_place)
 
 
 def _options_for(parameter: Parameter) -> list[click.Parameter]:
@@ -77,7 +74,9 @@ def _options_for(parameter: Parameter) -> list[click.Parameter]:
     option = "--" + name.replace("_", "-")
     if is_typed_by_place(parameter):
         several = isinstance(kind, Listed)
-        return [click.Argument([name], nargs=-1 if several else 1, required=True, shell_complete=_completer(parameter))]
+        count = -1 if several else 1
+        needed = parameter.required
+        return [click.Argument([name], nargs=count, required=needed, shell_complete=_completer(parameter))]
     match kind:
         case Flag():
             return [click.Option([option, name], is_flag=True, help=told)]

@@ -19,7 +19,7 @@ from keepwell.operations.replies import (
     State,
     Written,
 )
-from keepwell.surfaces import category_views
+from keepwell.surfaces import safekeeping_views
 from keepwell.surfaces.output import results
 from keepwell.surfaces.render import moment
 from keepwell.surfaces.terminal import Screen
@@ -42,7 +42,7 @@ def show_settings(rows: Iterable[Mapping[str, Any]], config_file: str | None) ->
 
 @singledispatch
 def _show(reply: object, screen: Screen) -> None:
-    category_views.show(reply, screen)
+    safekeeping_views.show(reply, screen)
 
 
 @_show.register

@@ -53,7 +53,7 @@ class CategoryFiles:
 
     def read(self, name: str) -> bytes | None:
         """The file's bytes; None without one. `Corrupt` for a link, a folder or a device of that name."""
-        return _read(self.path(name))
+        return read_regular(self.path(name))
 
     def names(self) -> Iterator[str]:
         """The names of all files that could be documents."""
@@ -79,7 +79,7 @@ class CategoryFiles:
 
     def read_staged(self, staged: Staged) -> bytes | None:
         """A staged file's bytes; None if it is gone."""
-        return _read(staged.path)
+        return read_regular(staged.path)
 
     def stage(self, transaction: str, name: str, text: str) -> Staged:
         """Write a document durably under a name of its own beside the others."""
@@ -157,7 +157,8 @@ def _stamp(ms: int) -> str:
     return datetime.fromtimestamp(ms / 1000, tz=UTC).strftime("%Y-%m-%dT%H-%M-%S")
 
 
-def _read(path: Path) -> bytes | None:
+def read_regular(path: Path) -> bytes | None:
+    """A regular file's bytes; None without one. `Corrupt` for what is none, or is too long, `Denied` if unreadable."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:

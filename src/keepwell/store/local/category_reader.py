@@ -14,12 +14,14 @@ from keepwell.model.category import (
     Retention,
     Version,
     VersionAction,
+    check_name,
     name_key,
 )
 from keepwell.model.errors import Corrupt, Invalid
 from keepwell.model.query import DocumentQuery, Passage
 from keepwell.store.local.category_files import CategoryFiles
 from keepwell.store.local.link import Link, Row
+from keepwell.store.port import Edit
 
 _LOOKS: Final = 3
 """How often a file is read again while another process may be giving it its name."""
@@ -94,7 +96,7 @@ class CategoryReader:
     def _stranger(self, name: str) -> Document | None:
         """What a file says that was put there by hand; None without one, or where it only waits to be removed."""
         data = self._files.read(name)
-        if data is None or any(staged.deletes and staged.name == name for staged in self._files.staged()):
+        if data is None or self._stranger_leaves(name, None):
             return None
         text = _canonical(data, name)
         kind = journal.kind_of(jsonform.read(text))
@@ -185,6 +187,27 @@ class CategoryReader:
             limit=query.limit,
         )
         return tuple(Passage(**row | {"kind": CategoryKind(row["kind"])}) for row in rows)
+
+    def edits(self, name: str | None = None) -> tuple[Edit, ...]:  # noqa: D102
+        live = {row["name"]: row for row in self._link.rows("categories", after="", limit=2**31)}
+        wanted = sorted({*live, *self._files.names()} if name is None else {name})
+        return tuple(edit for each in wanted if (edit := self._edit(each, live.get(each))))
+
+    def _edit(self, name: str, row: Row | None) -> Edit | None:
+        committed = row["file_hash"] if row else None
+        try:
+            check_name(name)
+            data = self._edited_bytes(row) if row else self._files.read(name)
+            text = None if data is None else _canonical(data, name)
+        except (Invalid, Corrupt) as error:
+            return Edit(ascii(name), "", committed, None, error.sentence)
+        if data is None or self._stranger_leaves(name, row):
+            return None
+        return Edit(name, _hash(data), committed, text)
+
+    def _stranger_leaves(self, name: str, row: Row | None) -> bool:
+        """Whether a file without a category only waits to be removed."""
+        return row is None and any(staged.deletes and staged.name == name for staged in self._files.staged())
 
     def unsettled(self) -> tuple[str, ...]:
         """The logs whose files lack entries."""

@@ -13,8 +13,8 @@ import apsw
 
 from keepwell.model import journal, jsonform
 from keepwell.model.category import UNBOUNDED, CategoryKind, Compacted, Retention, VersionAction, leaves, name_key
-from keepwell.model.change import ChangeKind, Draft, Stamp
-from keepwell.model.errors import Conflict, Internal, NotFound
+from keepwell.model.change import Change, ChangeKind, Draft, Stamp
+from keepwell.model.errors import Conflict, NotFound
 from keepwell.model.journal import Entry
 from keepwell.store.local.category_files import CategoryFiles, Staged, backup_name
 from keepwell.store.local.category_reader import CategoryReader
@@ -98,16 +98,19 @@ class CategoryWriter(CategoryReader):
         self._ready = False
         self.leaves_logs_unsettled = False
 
-    def write_category(self, draft: Draft, seq: int, stamp: Stamp) -> int:
+    def write_category(self, draft: Draft | Change, seq: int, stamp: Stamp) -> int:
         """Let rows, index and file follow a change of a category; gives the version's or the entry's id."""
         self.settle_staged()
+        text = draft.payload.text if draft.payload else None
         match draft.kind:
             case ChangeKind.LOG_APPENDED:
-                return self._append(draft, stamp)
+                return self._append(draft.subject, text, stamp)
             case ChangeKind.CATEGORY_DELETED:
-                return self._delete(draft, seq, stamp)
+                return self._delete(draft.subject, text, seq, stamp)
+            case _ if text is None:
+                raise Conflict("the document of this change was not kept.")
             case _:
-                return self._put(draft, seq, stamp)
+                return self._put(draft.subject, text, _ACTIONS[draft.kind], seq, stamp)
 
     def settle_staged(self) -> None:
         """Decide what earlier transactions staged: what is committed gets its name, the rest is forgotten."""
@@ -133,15 +136,14 @@ class CategoryWriter(CategoryReader):
         versions = self._link.rows("versions", name=row["name"], before=row["version_id"], limit=1)
         return int(versions[0]["id"]) if versions else 0
 
-    def _put(self, draft: Draft, seq: int, stamp: Stamp) -> int:
-        name, text = draft.subject, draft.payload.text
-        if text is None:
-            raise Internal("a category without a document cannot be written.")
+    def _put(self, name: str, text: str, action: VersionAction, seq: int, stamp: Stamp) -> int:
         previous = self._link.row("category", key=name_key(name))
         if previous and previous["name"] != name:
             raise Conflict(f"a category {previous['name']!a} exists, whose name differs in case or form only.")
         document = jsonform.read(text)
         state = _State.of(document, text)
+        if previous and self._is_late(name, seq, stamp):
+            return self._add_version(previous["id"], None, action, state, seq, stamp, is_newest=False)
         values = {**state.values(), "at": stamp.ms, "by": stamp.device}
         if previous:
             category_id: int = previous["id"]
@@ -150,13 +152,21 @@ class CategoryWriter(CategoryReader):
             category_id = self._link.value("add_category", name=name, key=name_key(name), **values)
         self._index_document(category_id, document if state.kind is CategoryKind.MEMORY else {})
         self._replace_entries(category_id, state.entries, stamp.device)
-        version = self._add_version(category_id, previous, _ACTIONS[draft.kind], state, seq, stamp)
+        version = self._add_version(category_id, previous, action, state, seq, stamp)
         self._stage(name, text, previous, stamp)
         self._mark_dirty(name, "upsert", state.hash, stamp)
         return version
 
     def _add_version(
-        self, category_id: int, previous: Row | None, action: VersionAction, state: "_State", seq: int, stamp: Stamp
+        self,
+        category_id: int,
+        previous: Row | None,
+        action: VersionAction,
+        state: "_State",
+        seq: int,
+        stamp: Stamp,
+        *,
+        is_newest: bool = True,
     ) -> int:
         version: int = self._link.value(
             "add_version",
@@ -170,7 +180,8 @@ class CategoryWriter(CategoryReader):
             at=stamp.ms,
             seq=seq,
         )
-        self._link.rows("set_category_version", id=category_id, version=version)
+        if is_newest:
+            self._link.rows("set_category_version", id=category_id, version=version)
         self._prune_versions(category_id, keep=self._max_versions)
         return version
 
@@ -201,9 +212,15 @@ class CategoryWriter(CategoryReader):
             kept = backup_name(name, version=previous["version_id"], at_ms=stamp.ms)
         self._staged.append((staged, kept))
 
-    def _delete(self, draft: Draft, seq: int, stamp: Stamp) -> int:
-        name, text = draft.subject, draft.payload.text
+    def _is_late(self, name: str, seq: int, stamp: Stamp) -> bool:
+        """Whether a change that came from elsewhere is older than what the category holds."""
+        newest = self._link.row("newest_category_stamp", name=name, seq=seq)
+        return newest is not None and stamp < Stamp(**newest)
+
+    def _delete(self, name: str, text: str | None, seq: int, stamp: Stamp) -> int:
         row = self._live(name)
+        if self._is_late(name, seq, stamp):
+            raise Conflict("the category was written after it was deleted.")
         kind = CategoryKind(row["kind"])
         # a log's last document comes with its deletion, for it has no version of its own
         state = _State(kind, row["content_hash"], row["size_bytes"]) if text is None else _State(kind, *_measured(text))
@@ -222,9 +239,11 @@ class CategoryWriter(CategoryReader):
             raise NotFound(f"there is no category {name!a}.")
         return row
 
-    def _append(self, draft: Draft, stamp: Stamp) -> int:
-        row = self._live(draft.subject)
-        data, retention = journal.read_appended(draft.payload.text or "")
+    def _append(self, name: str, text: str | None, stamp: Stamp) -> int:
+        row = self._live(name)
+        if text is None or row["kind"] != CategoryKind.LOG:
+            raise Conflict("the entry was not kept, or the category is no log.")
+        data, retention = journal.read_appended(text)
         entry_id: int = row["next_entry_id"]
         self._add_entries(row["id"], [Entry(entry_id, journal.timestamp(stamp.ms), data)], stamp.device)
         self._link.rows(
@@ -236,9 +255,9 @@ class CategoryWriter(CategoryReader):
             max_age_days=retention.max_age_days,
         )
         self._prune_entries(row["id"], retention, next_id=entry_id + 1, now_ms=stamp.ms)
-        self._mark_dirty(draft.subject, "upsert", None, stamp)
+        self._mark_dirty(name, "upsert", None, stamp)
         if _is_far_behind(entry_id + 1 - row["settled_entry_id"], row["entry_count"]):
-            self.settle(draft.subject)
+            self.settle(name)
         else:
             self.leaves_logs_unsettled = True
         return entry_id

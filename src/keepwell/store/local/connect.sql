@@ -66,3 +66,12 @@ PRAGMA integrity_check;
 
 -- name: foreign_key_faults
 PRAGMA foreign_key_check;
+
+-- name: copy_whole
+VACUUM INTO :target;
+
+-- name: lock_exclusively
+PRAGMA locking_mode = EXCLUSIVE;
+
+-- name: begin_exclusive
+BEGIN EXCLUSIVE;

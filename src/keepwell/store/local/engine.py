@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import apsw
 
@@ -27,8 +27,10 @@ from keepwell.store.local.link import Link, Mode
 from keepwell.store.local.mounts import SHARED, file_system_of
 from keepwell.store.local.quiet import WhenQuiet
 from keepwell.store.local.reader import LocalReader
+from keepwell.store.local.restore import refuse_half_restored
+from keepwell.store.local.snapshot import Source, remove_old, snapshot_name, write_snapshot
 from keepwell.store.local.writer import LocalWriter
-from keepwell.store.port import Capabilities, Finding, Pruned, StoreStatus
+from keepwell.store.port import Capabilities, Finding, Pruned, Snapshot, StoreStatus
 from keepwell.store.world import World
 
 _log: Final = logging.getLogger(__name__)
@@ -114,6 +116,7 @@ class LocalStore:
 
     def _prepare(self) -> bytes:
         with translated(self._database):
+            refuse_half_restored(self._database.parent)
             try:
                 ensure_database(self._database, self._world, journal_mode=self.journal_mode)
                 refuse_unfit(self._database)
@@ -150,6 +153,9 @@ class LocalStore:
                 except BaseException:
                     writer.abandon()
                     raise
+                if writer.taken_back:
+                    writer.abandon()
+                    return
                 # whether a commit that fails has taken place is for the next lock to see: what is staged stays
                 link.run_patiently("commit")
             finally:
@@ -263,6 +269,19 @@ class LocalStore:
             link.allow(self._options.lock_deadline_ms)
             return write_backup(link, target, self._world)
 
+    def snapshot(self, folder: Path, *, with_backups: bool, keep: int | None, facts: dict[str, Any]) -> Snapshot:  # noqa: D102
+        self.settle()
+        now = self._world.now_ms()
+        target = folder if keep is None else folder / snapshot_name(now)
+        facts = {**facts, "created_at": now, "device": self._device, "schema_version": SCHEMA_VERSION}
+        with self._connected() as link, self.writing() as writer:
+            writer.settle_staged()
+            link.allow(self._options.lock_deadline_ms)
+            source = Source(link, writer, self._files, self._database, with_backups=with_backups)
+            manifest = write_snapshot(source, target, self._world, facts)
+        removed = () if keep is None else remove_old(folder, keep=keep)
+        return Snapshot(str(target), manifest, removed)
+
     def interrupt(self) -> None:  # noqa: D102
         self._stopping = True
         with self._guard:
@@ -311,6 +330,7 @@ class LocalStore:
 
     def _opened(self) -> Link:
         with translated(self._database):
+            refuse_half_restored(self._database.parent)
             try:
                 refuse_unfit(self._database)
             except OSError as error:

@@ -12,7 +12,7 @@ from keepwell.store.local.category_files import CategoryFiles
 from keepwell.store.local.category_reader import CategoryReader, expression
 from keepwell.store.local.link import Link, Row
 from keepwell.store.local.rows import to_author, to_change, to_event, to_feedback, to_scope
-from keepwell.store.port import Receipt
+from keepwell.store.port import Delivery, Receipt
 
 
 class LocalReader(CategoryReader):
@@ -100,6 +100,14 @@ class LocalReader(CategoryReader):
 
     def changes(self, *, after: int, limit: int) -> tuple[Change, ...]:  # noqa: D102
         return tuple(map(to_change, self._link.rows("changes", after=after, limit=limit)))
+
+    def deliveries(self) -> tuple[Delivery, ...]:  # noqa: D102
+        return tuple(Delivery(**row) for row in self._link.rows("all_retrievals"))
+
+    def is_authentic(self, change: Change) -> bool | None:  # noqa: D102
+        if change.payload is None or change.key_id != key_fingerprint(self._key):
+            return None
+        return keyed_digest(self._key, change.payload.to_json().encode()) == change.digest
 
     def counts(self) -> Counts:  # noqa: D102
         return Counts(**(self._link.row("counts") or {}))

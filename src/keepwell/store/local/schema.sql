@@ -33,10 +33,11 @@ CREATE TABLE changes (
     verdict TEXT,
     digest TEXT NOT NULL,
     key_id TEXT NOT NULL,
-    UNIQUE (ms, counter, device),
     CHECK ((kind LIKE 'lesson.%') = (scope_id IS NOT NULL))
 ) STRICT;
+CREATE INDEX changes_by_stamp ON changes (ms, counter, device);
 CREATE INDEX changes_by_subject ON changes (subject, seq);
+CREATE INDEX changes_by_supersedes ON changes (supersedes) WHERE supersedes IS NOT NULL;
 
 -- The text of a change, apart from its envelope so that it can be erased alone.
 CREATE TABLE change_payloads (
