@@ -175,7 +175,7 @@ def test_relink_follows_a_project_that_moved(me: Person) -> None:
 
 def test_every_operation_with_a_command_is_tried_in_json_or_above() -> None:
     tried = {words[0] for words in JSON_COMMANDS}
-    assert {row.command for row in OPERATIONS} - tried == {"relink", "delete", "restore"}
+    assert {row.command for row in OPERATIONS} - tried == {"relink", "delete", "restore", "forget"}
 
 
 def test_backup_reports_path_size_and_counts_and_refuses_what_exists(me: Person) -> None:

@@ -51,7 +51,7 @@ class CategoryState:
         return Heading(
             self.name,
             self.kind,
-            self.versions[-1].id,
+            self.versions[-1].id if self.versions else 0,
             self.updated_at,
             self.updated_by,
             self.next_entry_id,
@@ -83,6 +83,8 @@ def fold_categories(changes: Iterable[Change]) -> dict[str, CategoryState]:
         if change.kind in _ACTIONS and _makes_version(state, change):
             versions += 1
             _version(states.setdefault(change.subject, CategoryState(change.subject)), change, versions)
+        elif change.kind is ChangeKind.CATEGORY_FORGOTTEN:
+            _forget(states.setdefault(change.subject, CategoryState(change.subject)), change)
         elif change.kind is ChangeKind.LOG_APPENDED and state and state.is_open_log:
             _append(state, change)
     return states
@@ -138,6 +140,16 @@ def _take(state: CategoryState, document: Any) -> None:
     state.document, state.retention, entries = journal.taken_apart(document)
     state.entries = list(entries)
     state.next_entry_id = max([state.next_entry_id, *(entry.id + 1 for entry in entries)])
+
+
+def _forget(state: CategoryState, change: Change) -> None:
+    """Only the name is left, and the number that a next entry would get."""
+    state.kind, state.document, state.retention = CategoryKind.MEMORY, None, None
+    state.entries, state.versions = [], []
+    state.deleted_at = state.updated_at = change.stamp.ms
+    state.updated_by, state.stamp = change.stamp.device, change.stamp
+    told = change.payload.text if change.payload else None
+    state.next_entry_id = max(state.next_entry_id, int(told or 0))
 
 
 def _append(state: CategoryState, change: Change) -> None:

@@ -7,7 +7,7 @@ can be erased without breaking the log.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from keepwell.model.lesson import Action, Author, Evidence, Status, Verdict
 from keepwell.model.scope import ScopeRef
@@ -38,10 +38,12 @@ class ChangeKind(StrEnum):
     LESSON_ADDED = "lesson.added"
     LESSON_ARCHIVED = "lesson.archived"
     LESSON_RATED = "lesson.rated"
+    LESSON_FORGOTTEN = "lesson.forgotten"
     CATEGORY_WRITTEN = "category.written"
     CATEGORY_ADOPTED = "category.adopted"
     CATEGORY_RESTORED = "category.restored"
     CATEGORY_DELETED = "category.deleted"
+    CATEGORY_FORGOTTEN = "category.forgotten"
     LOG_APPENDED = "log.appended"
 
 
@@ -153,6 +155,9 @@ def fold_one(lessons: dict[str, LessonState], change: Change) -> None:
         case ChangeKind.LESSON_RATED:
             if lesson := lessons.get(change.subject):
                 lesson.feedback.append(change)
+        case ChangeKind.LESSON_FORGOTTEN:
+            if lesson := lessons.get(change.subject):
+                _forget(lesson, change)
         case _:
             return
 
@@ -172,6 +177,16 @@ def _add(lessons: dict[str, LessonState], change: Change) -> None:
     lessons[change.subject] = lesson
     if change.supersedes:
         _archive(lessons.get(change.supersedes), change, Action.SUPERSEDED)
+
+
+FORGETTING: Final = frozenset({ChangeKind.LESSON_FORGOTTEN, ChangeKind.CATEGORY_FORGOTTEN})
+"""The changes after which the texts of a subject are gone for good."""
+
+
+def _forget(lesson: LessonState, change: Change) -> None:
+    lesson.text, lesson.evidence = "", ()
+    if lesson.status is Status.ACTIVE:
+        lesson.status, lesson.archived_at = Status.ARCHIVED, change.stamp.ms
 
 
 def _archive(lesson: LessonState | None, change: Change, action: Action) -> None:

@@ -111,6 +111,18 @@ STOPPED: Final = Parameter(
 )
 FINISH: Final = Parameter("finish", Flag(), "Finish a restore that was interrupted.", required=False, default=False)
 UNDO: Final = Parameter("undo", Flag(), "Undo a restore that was interrupted.", required=False, default=False)
+WHAT: Final = Parameter("what", Text(PATH_BYTES), "A lesson's id, or a category's name.")
+IS_CATEGORY: Final = Parameter(
+    "category", Flag(), "It is a category, though its name is a number.", required=False, default=False
+)
+YES: Final = Parameter("yes", Flag(), "Do it; without this it is only told.", required=False, default=False)
+WITH_FORGOTTEN: Final = Parameter(
+    "with_forgotten",
+    Flag(),
+    "Also bring back what was forgotten after the snapshot was made.",
+    required=False,
+    default=False,
+)
 PLAN: Final = Parameter("plan", Text(PATH_BYTES), "Write down what would be taken in; change nothing.", required=False)
 APPLY: Final = Parameter("apply", Text(PATH_BYTES), "Take in what such a file says and is still so.", required=False)
 DRY_RUN: Final = Parameter("dry_run", Flag(), "Say what would happen; change nothing.", required=False, default=False)

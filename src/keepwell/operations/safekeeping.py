@@ -74,7 +74,15 @@ def _seconds(text: str) -> int:
     return int(parts[1]) * {"m": 60, "h": 3_600, "d": 86_400}[parts[2]]
 
 
-def restore(vault: Vault, *, dir: str | None, stopped: bool, finish: bool, undo: bool) -> RestoredStore:  # noqa: A002
+def restore(
+    vault: Vault,
+    *,
+    dir: str | None,  # noqa: A002 - the documented name of the parameter
+    stopped: bool,
+    with_forgotten: bool,
+    finish: bool,
+    undo: bool,
+) -> RestoredStore:
     """Put a snapshot in the store's place; or finish, or undo, a restore that was interrupted."""
     if sum((dir is not None, finish, undo)) != 1:
         raise Invalid("restore takes one of: a snapshot's folder, --finish, --undo.")
@@ -87,7 +95,7 @@ def restore(vault: Vault, *, dir: str | None, stopped: bool, finish: bool, undo:
             "restore replaces the whole store, so every keepwell must be stopped first.",
             hint="Close the assistants that started one, then give --stopped: your word for it.",
         )
-    done = vault.restore(Path(str(dir)).expanduser().absolute())
+    done = vault.restore(Path(str(dir)).expanduser().absolute(), with_forgotten=with_forgotten)
     return RestoredStore("restored", done.snapshot, done.parked, done.categories, done.with_backups)
 
 

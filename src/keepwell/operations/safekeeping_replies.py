@@ -95,10 +95,8 @@ class Exported:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What was erased for good."""
+    """What was erased for good; `clean`: no byte of it is left in the database and its files."""
 
     subject: str
-    payloads: int
-    versions: int
-    backups: int
+    clean: bool
     note: str

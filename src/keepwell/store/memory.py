@@ -17,7 +17,7 @@ from keepwell.model import journal, jsonform
 from keepwell.model.catalog import CategoryState, fold_categories
 from keepwell.model.category import Category, CategoryKind, Compacted, Document, Heading, Version, leaves, name_key
 from keepwell.model.census import Counts
-from keepwell.model.change import FIRST_STAMP, Change, ChangeKind, Draft, LessonState, Stamp, fold
+from keepwell.model.change import FIRST_STAMP, FORGETTING, Change, ChangeKind, Draft, LessonState, Stamp, fold
 from keepwell.model.errors import Busy, Conflict, NotFound, Unsupported
 from keepwell.model.lesson import Event, Feedback, Lesson, Statistics, Status, Verdict
 from keepwell.model.query import Candidate, DocumentQuery, LessonQuery, Passage
@@ -172,6 +172,9 @@ class MemoryReader:
     def changes(self, *, after: int, limit: int) -> tuple[Change, ...]:  # noqa: D102
         return tuple(self._contents.changes[after : after + limit])
 
+    def erased(self) -> tuple[tuple[ChangeKind, str], ...]:  # noqa: D102
+        return tuple((change.kind, change.subject) for change in self._contents.changes if change.kind in FORGETTING)
+
     def counts(self) -> Counts:  # noqa: D102
         lessons = self._lessons.values()
         return Counts(
@@ -293,17 +296,36 @@ class MemoryWriter(MemoryReader):
                 payload=draft.payload,
             )
         )
+        self._erase(draft.kind, draft.subject)
         if scope:
             return self._ids()[draft.subject]
         state = self._states[draft.subject]
-        return state.next_entry_id - 1 if draft.kind is ChangeKind.LOG_APPENDED else state.versions[-1].id
+        return state.next_entry_id - 1 if draft.kind is ChangeKind.LOG_APPENDED else state.heading.version
+
+    def _erase(self, kind: ChangeKind, subject: str) -> None:
+        """After a forgetting, the payloads of its subject are gone."""
+        if kind not in FORGETTING:
+            return
+        mine = [change for change in self._contents.changes if change.subject == subject]
+        last = max(change.stamp for change in mine if change.kind is kind)
+        self._contents.changes[:] = [
+            replace(change, payload=None)
+            if change.subject == subject and change.stamp <= last and change.kind not in FORGETTING
+            else change
+            for change in self._contents.changes
+        ]
 
     def take(self, change: Change, scope: Scope | None) -> bool:  # noqa: D102
         if any(known.uid == change.uid for known in self._contents.changes):
             return False
         mine = self._scope_like(scope) if scope else None
         seq = len(self._contents.changes) + 1
-        self._contents.changes.append(replace(change, seq=seq, scope_uid=mine.uid if mine else None))
+        erasures = [c for c in self._contents.changes if c.kind in FORGETTING and c.subject == change.subject]
+        is_erased = any(change.stamp <= erasure.stamp for erasure in erasures)
+        payload = None if is_erased else change.payload
+        taken = replace(change, seq=seq, scope_uid=mine.uid if mine else None, payload=payload)
+        self._contents.changes.append(taken)
+        self._erase(change.kind, change.subject)
         return True
 
     def record(self, draft: Draft, *, uid: str, ms: int) -> bool:  # noqa: D102
@@ -469,6 +491,9 @@ class MemoryStore:
 
     def snapshot(self, folder: Path, *, with_backups: bool, keep: int | None, facts: dict[str, Any]) -> Snapshot:  # noqa: ARG002, D102
         raise Unsupported("a store in memory has no files to keep.", folder=folder)
+
+    def scrub(self) -> bool:  # noqa: D102
+        return True
 
     def interrupt(self) -> None:  # noqa: D102
         self._stopping = True

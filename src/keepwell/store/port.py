@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from keepwell.model.category import Category, Compacted, Document, Heading, Version
 from keepwell.model.census import Counts
-from keepwell.model.change import Change, Draft
+from keepwell.model.change import Change, ChangeKind, Draft
 from keepwell.model.lesson import Event, Feedback, Lesson, Statistics
 from keepwell.model.query import Candidate, DocumentQuery, LessonQuery, Passage
 from keepwell.model.scope import Project, Scope, ScopeRef, ScopeSummary
@@ -189,6 +189,9 @@ class Reader(Protocol):
     def changes(self, *, after: int, limit: int) -> tuple[Change, ...]:
         """The log after a `seq`, oldest first."""
 
+    def erased(self) -> tuple[tuple[ChangeKind, str], ...]:
+        """What was forgotten for good: by which kind of change, and its subject."""
+
     def counts(self) -> Counts:
         """How many rows there are."""
 
@@ -331,6 +334,9 @@ class Store(Protocol):
         Writers wait while it runs, readers do not. `facts` are added to the manifest.
         """
 
+    def scrub(self) -> bool:
+        """Leave no byte of what was erased in the database's files; False while a reader holds on to some."""
+
     def interrupt(self) -> None:
         """Stop waiting for locks and end running statements; they raise `Busy`."""
 
@@ -344,8 +350,11 @@ class Vault(Protocol):
     def verify(self) -> tuple[Finding, ...]:
         """Everything that is wrong, found by reading only; empty when all is well."""
 
-    def restore(self, snapshot: Path) -> Restored:
-        """Put a verified snapshot in the store's place and park the store; `Busy` while a process has it open."""
+    def restore(self, snapshot: Path, *, with_forgotten: bool) -> Restored:
+        """Put a verified snapshot in the store's place and park the store; `Busy` while a process has it open.
+
+        What the store has forgotten since is forgotten in the snapshot's copy too, unless `with_forgotten`.
+        """
 
     def finish_restore(self) -> str:
         """Do the rest of a restore that was interrupted; says where the former store is."""

@@ -266,7 +266,7 @@ FROM memories m JOIN change_payloads p ON p.change_seq = m.change_seq
 WHERE json_extract(p.body, '$.text') <> m.text
 UNION ALL
 SELECT 'lesson ' || m.id, 'it is archived and the log does not say so.' FROM memories m
-WHERE m.status = 'archived' AND NOT EXISTS (
+WHERE m.status = 'archived' AND m.text <> '' AND NOT EXISTS (
     SELECT 1 FROM changes c WHERE (c.kind = 'lesson.archived' AND c.subject = m.uid) OR c.supersedes = m.uid
 )
 UNION ALL
@@ -299,3 +299,56 @@ SELECT scope_key, operation_id, operation, fingerprint, result, created_at FROM 
 -- name: put_receipts
 INSERT OR IGNORE INTO receipts (scope_key, operation_id, operation, fingerprint, result, created_at)
 VALUES (:scope_key, :operation_id, :operation, :fingerprint, :result, :created_at);
+
+-- name: add_erasure
+INSERT OR IGNORE INTO erasures (subject, change_seq, erased_at) VALUES (:subject, :seq, :at);
+
+-- name: last_erasure
+SELECT ms, counter, device FROM changes WHERE subject = :subject AND kind LIKE '%.forgotten'
+ORDER BY ms DESC, counter DESC, device DESC LIMIT 1;
+
+-- name: erasures
+SELECT e.subject, c.kind FROM erasures e JOIN changes c ON c.seq = e.change_seq ORDER BY e.id;
+
+-- name: erase_payloads
+DELETE FROM change_payloads WHERE change_seq IN (
+    SELECT seq FROM changes
+    WHERE subject = :subject AND (ms, counter, device) <= (:ms, :counter, :device) AND kind NOT LIKE '%.forgotten'
+);
+
+-- name: erase_lesson
+UPDATE memories
+SET text = '', text_hash = 'erased:' || uid, status = 'archived', archived_at = coalesce(archived_at, :at)
+WHERE uid = :subject RETURNING id;
+
+-- name: erase_evidence
+DELETE FROM evidence WHERE memory_id = :id;
+
+-- name: erase_reasons_of_events
+UPDATE events SET details_json = json_remove(details_json, '$.reason') WHERE memory_id = :id;
+
+-- name: erase_reasons_of_feedback
+UPDATE memory_feedback SET reason = NULL WHERE memory_id = :id;
+
+-- name: erase_vectors
+DELETE FROM memory_embeddings WHERE memory_id = :id;
+
+-- name: erase_category
+UPDATE category
+SET kind = 'memory', content_hash = NULL, file_hash = '', size_bytes = 0, version_id = 0, updated_at = :at,
+    updated_by = :by, deleted_at = :at, max_entries = NULL, max_age_days = NULL
+WHERE id = :id;
+
+-- name: keep_entry_numbers
+UPDATE category SET next_entry_id = max(next_entry_id, :next_entry_id) WHERE id = :id;
+
+-- name: erase_versions
+DELETE FROM category_version WHERE category_id = :category_id AND change_seq IN (
+    SELECT seq FROM changes WHERE subject = :subject AND (ms, counter, device) <= (:ms, :counter, :device)
+);
+
+-- name: forgetting_changes
+SELECT c.seq, c.uid, c.ms, c.counter, c.device, c.kind, c.subject, s.uid AS scope_uid, c.actor, c.client, c.session,
+       c.model, c.supersedes, c.verdict, c.digest, c.key_id, p.body
+FROM changes c LEFT JOIN scopes s ON s.id = c.scope_id LEFT JOIN change_payloads p ON p.change_seq = c.seq
+WHERE c.kind LIKE '%.forgotten' ORDER BY c.seq;

@@ -5,6 +5,7 @@ from functools import singledispatch
 from keepwell.operations.safekeeping_replies import (
     Adopted,
     Exported,
+    Forgotten,
     Planned,
     RebuiltStore,
     RestoredStore,
@@ -75,6 +76,11 @@ def _(reply: Adopted, screen: Screen) -> None:
     for told in reply.refused:
         screen.say(f"left alone: {told}")
     screen.say(f"{len(reply.adopted)} taken in, {len(reply.refused)} left alone.")
+
+
+@show.register
+def _(reply: Forgotten, screen: Screen) -> None:
+    screen.say(f"{reply.subject} was erased. {reply.note}")
 
 
 @show.register

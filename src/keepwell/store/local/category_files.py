@@ -131,6 +131,15 @@ class CategoryFiles:
             _copy(present, backup)
         sync(self.backups)
 
+    def erase_backups(self, name: str) -> int:
+        """Remove every backup of a category for good; gives how many there were."""
+        mine = [path for path in self.backups.glob("*.json") if _category_of(path) == name]
+        for path in mine:
+            path.unlink(missing_ok=True)
+        if mine:
+            sync(self.backups)
+        return len(mine)
+
     def old_backups(self, *, before_ms: int) -> list[Path]:
         """Backups that were made before a time (UTC milliseconds by their name), oldest first."""
         limit = _stamp(before_ms)
@@ -151,6 +160,11 @@ class CategoryFiles:
 def backup_name(name: str, *, version: int, at_ms: int, deleted: bool = False) -> str:
     """The name of the backup of a version that is replaced at a time; a version has one name for ever."""
     return f"{name}.{_stamp(at_ms)}.{version}{_DELETED if deleted else ''}{_ENDING}"
+
+
+def _category_of(backup: Path) -> str:
+    """The category whose backup a file is; its time and version hold no dot, a name may."""
+    return backup.name.removesuffix(_ENDING).removesuffix(_DELETED).rsplit(".", 2)[0]
 
 
 def _stamp(ms: int) -> str:

@@ -6,7 +6,7 @@ after a crash, under the next write lock.
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final, Self
 
 import apsw
@@ -95,6 +95,7 @@ class CategoryWriter(CategoryReader):
         self._max_versions = max_versions
         self._transaction = transaction
         self._staged: list[tuple[Staged, str | None]] = []
+        self._to_erase: list[str] = []
         self._ready = False
         self.leaves_logs_unsettled = False
 
@@ -107,6 +108,8 @@ class CategoryWriter(CategoryReader):
                 return self._append(draft.subject, text, stamp)
             case ChangeKind.CATEGORY_DELETED:
                 return self._delete(draft.subject, text, seq, stamp)
+            case ChangeKind.CATEGORY_FORGOTTEN:
+                return self._forget_category(draft.subject, text, seq, stamp)
             case _ if text is None:
                 raise Conflict("the document of this change was not kept.")
             case _:
@@ -120,11 +123,17 @@ class CategoryWriter(CategoryReader):
         for staged in self._files.staged():
             row = self._link.row("category", key=name_key(staged.name))
             if row and row["name"] == staged.name and self._is_committed(staged, row):
-                at = row["updated_at"]
-                name = backup_name(staged.name, version=self._previous_version(row), at_ms=at, deleted=staged.deletes)
-                self._files.promote(staged, predecessor=name)
+                self._files.promote(staged, predecessor=self._predecessor(staged, row))
             else:
                 self._files.discard(staged)
+
+    def _predecessor(self, staged: Staged, row: Row) -> str | None:
+        """The backup that the present file becomes; what was erased becomes none, and loses those that it has."""
+        if not row["file_hash"]:
+            self._files.erase_backups(staged.name)
+            return None
+        version, at = self._previous_version(row), row["updated_at"]
+        return backup_name(staged.name, version=version, at_ms=at, deleted=staged.deletes)
 
     def _is_committed(self, staged: Staged, row: Row) -> bool:
         if staged.deletes:
@@ -232,6 +241,33 @@ class CategoryWriter(CategoryReader):
         self._staged.append((staged, backup_name(name, version=row["version_id"], at_ms=stamp.ms, deleted=True)))
         self._mark_dirty(name, "delete", None, stamp)
         return version
+
+    def _forget_category(self, name: str, text: str | None, seq: int, stamp: Stamp) -> int:
+        """Erase a category's documents, entries and versions for good.
+
+        Its name and its envelopes stay, and with `text` the number that its next entry would get.
+        """
+        self._link.rows("add_erasure", subject=name, seq=seq, at=stamp.ms)
+        self._link.rows("erase_payloads", subject=name, **asdict(stamp))
+        row = self._row(name) or self._forgotten_row(name, stamp)
+        self._link.rows("keep_entry_numbers", id=row["id"], next_entry_id=int(text or 0))
+        self._link.rows("erase_versions", category_id=row["id"], subject=name, **asdict(stamp))
+        if self._is_late(name, seq, stamp):
+            # it was written anew after it was forgotten elsewhere
+            return int(row["id"])
+        self._drop_entries(row["id"], self._link.rows("entries", category_id=row["id"]))
+        self._index_document(row["id"], {})
+        self._link.rows("erase_category", id=row["id"], at=stamp.ms, by=stamp.device)
+        self._mark_dirty(name, "delete", None, stamp)
+        self._staged.append((self._files.stage_deletion(f"{self._transaction}-{len(self._staged)}", name), None))
+        self._to_erase.append(name)
+        return int(row["id"])
+
+    def _forgotten_row(self, name: str, stamp: Stamp) -> Row:
+        """The row of a category of which only the forgetting is known."""
+        values = _State(CategoryKind.MEMORY, "", 0).values() | {"at": stamp.ms, "by": stamp.device}
+        self._link.value("add_category", name=name, key=name_key(name), **values)
+        return self._row(name) or {}
 
     def _live(self, name: str) -> Row:
         row = self._row(name)
@@ -349,6 +385,8 @@ class CategoryWriter(CategoryReader):
         try:
             for staged, kept in self._staged:
                 self._files.promote(staged, predecessor=kept)
+            for name in self._to_erase:
+                self._files.erase_backups(name)
         except OSError as error:
             _log.warning("a category's file follows later: %s", error)
 

@@ -75,3 +75,12 @@ PRAGMA locking_mode = EXCLUSIVE;
 
 -- name: begin_exclusive
 BEGIN EXCLUSIVE;
+
+-- name: secure_delete
+PRAGMA secure_delete = ON;
+
+-- name: rewrite_file
+VACUUM;
+
+-- name: checkpoint_truncate
+PRAGMA wal_checkpoint(TRUNCATE);

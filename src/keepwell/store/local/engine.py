@@ -282,6 +282,16 @@ class LocalStore:
         removed = () if keep is None else remove_old(folder, keep=keep)
         return Snapshot(str(target), manifest, removed)
 
+    def scrub(self) -> bool:  # noqa: D102
+        with self._connected() as link, translated(self._database):
+            link.allow(self._options.lock_deadline_ms)
+            link.rows("secure_delete")
+            link.rows("merge_lesson_index")
+            link.rows("merge_document_index")
+            link.run_patiently("rewrite_file")
+            [state] = link.rows("checkpoint_truncate")
+            return not state["busy"]
+
     def interrupt(self) -> None:  # noqa: D102
         self._stopping = True
         with self._guard:

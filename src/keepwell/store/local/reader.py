@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from keepwell.model.census import Counts
-from keepwell.model.change import Change
+from keepwell.model.change import Change, ChangeKind
 from keepwell.model.lesson import Event, Evidence, Feedback, Lesson, Statistics, Status, Verdict
 from keepwell.model.query import Candidate, LessonQuery
 from keepwell.model.scope import Project, Scope, ScopeRef, ScopeSummary
@@ -108,6 +108,9 @@ class LocalReader(CategoryReader):
         if change.payload is None or change.key_id != key_fingerprint(self._key):
             return None
         return keyed_digest(self._key, change.payload.to_json().encode()) == change.digest
+
+    def erased(self) -> tuple[tuple[ChangeKind, str], ...]:  # noqa: D102
+        return tuple((ChangeKind(row["kind"]), row["subject"]) for row in self._link.rows("erasures"))
 
     def counts(self) -> Counts:  # noqa: D102
         return Counts(**(self._link.row("counts") or {}))

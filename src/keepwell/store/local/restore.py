@@ -9,7 +9,7 @@ A marker file keeps the store closed from the first rename to the last:
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import apsw
 
-from keepwell.model.errors import Busy, Corrupt, Denied, NotFound, Unsupported
+from keepwell.model.errors import Busy, Corrupt, Denied, KeepwellError, NotFound, Unsupported
 from keepwell.store.local.files import PRIVATE_FILE, make_private_folders, sync
 from keepwell.store.local.guard import SIDECARS
 from keepwell.store.local.link import SQL
@@ -50,10 +50,13 @@ def refuse_half_restored(base: Path) -> None:
         )
 
 
-def restore(snapshot: Path, database: Path, world: World) -> tuple[Plan, dict[str, Any]]:
+def restore(
+    snapshot: Path, database: Path, world: World, *, prepare: Callable[[Path], None]
+) -> tuple[Plan, dict[str, Any]]:
     """Verify the snapshot, park the present store, move the copy in; gives the plan and the manifest.
 
-    `Conflict` while a process has the store open, `Corrupt` for a snapshot that is not whole: nothing was touched.
+    `prepare` is given the copy's database before it moves in. `Busy` while a process has the store open, `Corrupt` for
+    a snapshot that is not whole: nothing was touched.
     """
     base = database.parent
     refuse_half_restored(base)
@@ -66,6 +69,7 @@ def restore(snapshot: Path, database: Path, world: World) -> tuple[Plan, dict[st
         try:
             make_private_folders(base)
             _copy_in(snapshot, base / incoming, database.name)
+            prepare(base / incoming / database.name)
             items = _items(database.name)
             plan = Plan(
                 snapshot=str(snapshot),
@@ -78,6 +82,9 @@ def restore(snapshot: Path, database: Path, world: World) -> tuple[Plan, dict[st
         except OSError as error:
             shutil.rmtree(base / incoming, ignore_errors=True)
             raise Denied(f"the store's folder cannot be written ({error.strerror}).", folder=base) from None
+        except KeepwellError:
+            shutil.rmtree(base / incoming, ignore_errors=True)
+            raise
     finish(database)
     return plan, manifest
 

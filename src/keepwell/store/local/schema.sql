@@ -203,6 +203,14 @@ CREATE TABLE sync_dirty (
     marked_at INTEGER NOT NULL
 ) STRICT;
 
+-- What was erased for good. The triggers below let go of the texts of these subjects alone.
+CREATE TABLE erasures (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    subject TEXT NOT NULL UNIQUE,
+    change_seq INTEGER NOT NULL REFERENCES changes (seq),
+    erased_at INTEGER NOT NULL
+) STRICT;
+
 -- What a client's operation id led to; content-free.
 CREATE TABLE receipts (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -232,6 +240,9 @@ CREATE TRIGGER change_payloads_are_final BEFORE UPDATE ON change_payloads
 BEGIN SELECT raise(ABORT, 'payloads are append-only'); END;
 CREATE TRIGGER change_payloads_stay BEFORE DELETE ON change_payloads
 WHEN (SELECT kind FROM changes WHERE seq = old.change_seq) LIKE 'lesson.%'
+    AND NOT EXISTS (
+        SELECT 1 FROM erasures e JOIN changes c ON c.subject = e.subject WHERE c.seq = old.change_seq
+    )
 BEGIN SELECT raise(ABORT, 'payloads of lessons are append-only'); END;
 
 CREATE TRIGGER category_stays BEFORE DELETE ON category
@@ -247,18 +258,23 @@ CREATE TRIGGER memories_keep_content BEFORE UPDATE OF
     id, uid, scope_id, text, text_hash, supersedes_id, source_actor, source_client, source_session, source_model,
     created_at, change_seq
 ON memories
+WHEN NOT EXISTS (SELECT 1 FROM erasures WHERE subject = old.uid)
 BEGIN SELECT raise(ABORT, 'a lesson is never edited'); END;
 CREATE TRIGGER memories_archive_once BEFORE UPDATE OF status, archived_at ON memories
-WHEN old.status <> 'active' OR new.status <> 'archived'
+WHEN (old.status, old.archived_at) IS NOT (new.status, new.archived_at)
+    AND (old.status <> 'active' OR new.status <> 'archived')
 BEGIN SELECT raise(ABORT, 'an archived lesson stays archived'); END;
 CREATE TRIGGER memories_stay BEFORE DELETE ON memories
 BEGIN SELECT raise(ABORT, 'lessons are never deleted'); END;
 
 CREATE TRIGGER evidence_is_final BEFORE UPDATE ON evidence
+WHEN NOT EXISTS (SELECT 1 FROM erasures e JOIN memories m ON m.uid = e.subject WHERE m.id = old.memory_id)
 BEGIN SELECT raise(ABORT, 'evidence is append-only'); END;
 CREATE TRIGGER evidence_stays BEFORE DELETE ON evidence
+WHEN NOT EXISTS (SELECT 1 FROM erasures e JOIN memories m ON m.uid = e.subject WHERE m.id = old.memory_id)
 BEGIN SELECT raise(ABORT, 'evidence is append-only'); END;
 CREATE TRIGGER events_are_final BEFORE UPDATE ON events
+WHEN NOT EXISTS (SELECT 1 FROM erasures e JOIN memories m ON m.uid = e.subject WHERE m.id = old.memory_id)
 BEGIN SELECT raise(ABORT, 'events are append-only'); END;
 CREATE TRIGGER events_stay BEFORE DELETE ON events
 BEGIN SELECT raise(ABORT, 'events are append-only'); END;
@@ -267,9 +283,14 @@ BEGIN SELECT raise(ABORT, 'retrievals are append-only'); END;
 CREATE TRIGGER memory_retrievals_stay BEFORE DELETE ON memory_retrievals
 BEGIN SELECT raise(ABORT, 'retrievals are append-only'); END;
 CREATE TRIGGER memory_feedback_is_final BEFORE UPDATE ON memory_feedback
+WHEN NOT EXISTS (SELECT 1 FROM erasures e JOIN memories m ON m.uid = e.subject WHERE m.id = old.memory_id)
 BEGIN SELECT raise(ABORT, 'feedback is append-only'); END;
 CREATE TRIGGER memory_feedback_stays BEFORE DELETE ON memory_feedback
 BEGIN SELECT raise(ABORT, 'feedback is append-only'); END;
+CREATE TRIGGER erasures_are_final BEFORE UPDATE ON erasures
+BEGIN SELECT raise(ABORT, 'erasures are append-only'); END;
+CREATE TRIGGER erasures_stay BEFORE DELETE ON erasures
+BEGIN SELECT raise(ABORT, 'erasures are append-only'); END;
 CREATE TRIGGER receipts_are_final BEFORE UPDATE ON receipts
 BEGIN SELECT raise(ABORT, 'receipts are append-only'); END;
 CREATE TRIGGER receipts_stay BEFORE DELETE ON receipts

@@ -53,7 +53,7 @@ INSERT INTO memory_search_index (memory_search_index) VALUES ('integrity-check')
 -- name: index_faults
 SELECT 'full-text index: lesson ' || m.id || ' is missing' AS fault
 FROM memories m LEFT JOIN memory_search_index i ON i.rowid = m.id
-WHERE i.rowid IS NULL
+WHERE i.rowid IS NULL AND m.text <> ''
 UNION ALL
 SELECT 'full-text index: lesson ' || m.id || ' has another text'
 FROM memories m JOIN memory_search_index i ON i.rowid = m.id
@@ -63,3 +63,12 @@ SELECT 'full-text index: entry ' || i.rowid || ' belongs to no lesson'
 FROM memory_search_index i LEFT JOIN memories m ON m.id = i.rowid
 WHERE m.id IS NULL
 LIMIT 100;
+
+-- name: unindex_lesson
+DELETE FROM memory_search_index WHERE rowid = :id;
+
+-- name: merge_lesson_index
+INSERT INTO memory_search_index (memory_search_index) VALUES ('optimize');
+
+-- name: merge_document_index
+INSERT INTO search_fts (search_fts) VALUES ('optimize');

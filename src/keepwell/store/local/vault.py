@@ -1,13 +1,24 @@
 """The local store as a whole, while no engine has it open: `store.port.Vault`."""
 
+import logging
 from pathlib import Path
 from typing import Final
 
+import apsw
+
+from keepwell.model.change import Change
+from keepwell.model.identity import uuid7
+from keepwell.model.scope import Scope
 from keepwell.store.local import restore
+from keepwell.store.local.engine import LocalStore
+from keepwell.store.local.link import Link
 from keepwell.store.local.rebuild import rebuild
+from keepwell.store.local.rows import to_change, to_scope
 from keepwell.store.local.verify import verify
 from keepwell.store.port import Finding, Rebuilt, Restored
 from keepwell.store.world import World
+
+_log: Final = logging.getLogger(__name__)
 
 
 class LocalVault:
@@ -22,10 +33,45 @@ class LocalVault:
     def verify(self) -> tuple[Finding, ...]:  # noqa: D102 - the port's docstring holds
         return verify(self._database, self._world)
 
-    def restore(self, snapshot: Path) -> Restored:  # noqa: D102
-        plan, manifest = restore.restore(snapshot, self._database, self._world)
+    def restore(self, snapshot: Path, *, with_forgotten: bool) -> Restored:  # noqa: D102
+        forgotten = [] if with_forgotten else self._forgotten()
+
+        def forget_again(copy: Path) -> None:
+            if forgotten:
+                self._forget_in(copy, forgotten)
+
+        plan, manifest = restore.restore(snapshot, self._database, self._world, prepare=forget_again)
         parked = str(self._database.parent / plan.parked)
         return Restored(plan.snapshot, parked, len(manifest["categories"]), manifest["coverage"]["backups"])
+
+    def _forgotten(self) -> list[tuple[Change, Scope | None]]:
+        """The changes by which this store has erased something; none where it cannot be read any more."""
+        if not self._database.exists():
+            return []
+        try:
+            link = Link(self._database, "read", self._world, busy_timeout_ms=1_000)
+            try:
+                scopes = {row["uid"]: to_scope(row) for row in link.rows("scope_summaries")}
+                changes = [to_change(row) for row in link.rows("forgetting_changes")]
+            finally:
+                link.close()
+        except apsw.Error as error:
+            _log.warning("what was forgotten cannot be read, so the snapshot brings it back: %s", error)
+            return []
+        return [(change, scopes.get(change.scope_uid or "")) for change in changes]
+
+    def _forget_in(self, copy: Path, forgotten: list[tuple[Change, Scope | None]]) -> None:
+        world = self._world
+        store = LocalStore(
+            copy, device=self._device, world=world, new_uid=lambda: uuid7(world.now_ms(), world.random_bytes(10))
+        )
+        try:
+            with store.writing() as writer:
+                for change, scope in forgotten:
+                    writer.take(change, scope)
+            store.scrub()
+        finally:
+            store.close()
 
     def finish_restore(self) -> str:  # noqa: D102
         return str(self._database.parent / restore.finish(self._database).parked)

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 from keepwell.model.change import FIRST_STAMP, Change, ChangeKind, Draft, Payload, Stamp
@@ -68,6 +68,10 @@ class LocalWriter(LocalReader, CategoryWriter):
     def _take(self, change: Change, scope_id: int | None) -> bool:
         if self._link.value("change_known", uid=change.uid):
             return False
+        erasure = self._link.row("last_erasure", subject=change.subject)
+        if erasure and change.stamp <= Stamp(**erasure):
+            # what was erased here stays erased, wherever it comes from
+            change = replace(change, payload=None)
         body = change.payload.to_json() if change.payload else None
         envelope = _Envelope(change.uid, change.stamp, change.digest, change.key_id)
         seq = self._log(change, scope_id, envelope, body)
@@ -106,6 +110,8 @@ class LocalWriter(LocalReader, CategoryWriter):
                 return self._archive(change.subject, Action.ARCHIVED, change, seq, stamp.ms)
             case ChangeKind.LESSON_RATED:
                 return self._rate(change, seq, stamp.ms)
+            case ChangeKind.LESSON_FORGOTTEN:
+                return self._forget(change.subject, seq, stamp)
             case _:
                 return self.write_category(change, seq, stamp)
 
@@ -261,6 +267,18 @@ class LocalWriter(LocalReader, CategoryWriter):
             seq=seq,
             **_author(draft.author),
         )
+        return lesson_id
+
+    def _forget(self, uid: str, seq: int, stamp: Stamp) -> int:
+        """Erase a lesson's texts for good; its envelopes and its row stay."""
+        self._link.rows("add_erasure", subject=uid, seq=seq, at=stamp.ms)
+        self._link.rows("erase_payloads", subject=uid, **asdict(stamp))
+        lesson_id: int | None = self._link.value("erase_lesson", subject=uid, at=stamp.ms)
+        if lesson_id is None:
+            raise NotFound("there is no such lesson to forget.")
+        for name in ("erase_evidence", "erase_reasons_of_events", "erase_reasons_of_feedback", "erase_vectors"):
+            self._link.rows(name, id=lesson_id)
+        self._link.rows("unindex_lesson", id=lesson_id)
         return lesson_id
 
     def record_retrievals(self, lesson_ids: tuple[int, ...], *, method: str) -> int:  # noqa: D102
