@@ -115,3 +115,14 @@ _LESSON_UIDS = Uids(itertools.count(1_000_000))
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--write-snapshots` renews the committed snapshots of the tools."""
     parser.addoption("--write-snapshots", action="store_true", help="renew the committed snapshots of the tools")
+
+
+FAULTS = "faults injected"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many faults the tests of a failing disk have injected."""
+    passed = terminalreporter.stats.get("passed", [])
+    injected = sum(value for report in passed for name, value in report.user_properties if name == FAULTS)
+    if injected:
+        terminalreporter.write_line(f"{injected:,} faults injected into the disk")
