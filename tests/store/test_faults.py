@@ -46,7 +46,7 @@ STEPS = {
     "make a log": Step("append", {"category": "other", "data": {"n": 0}}),
     "delete a category": Step("delete", {"category": "notes"}),
     "delete a log": Step("delete", {"category": "journal"}),
-    "bring a version back": Step("revert", {"category": "gone", "version": 3}),
+    "bring a version back": Step("revert", {"category": "gone", "version": 4}),
     "forget a lesson": Step("forget", {"what": "1", "yes": True}),
     "forget a category": Step("forget", {"what": "notes", "yes": True}),
     "compact": Step("compact", {"keep_versions": 1}),

@@ -143,7 +143,7 @@ JSON_COMMANDS = [
     ("versions", "notes"),
     ("delta", "notes", "0" * 64),
     ("context", "notes", "journal", "--lessons", "3"),
-    ("revert", "notes", "1"),
+    ("revert", "notes", "2"),
     ("compact", "--dry-run"),
     ("doctor", "--fix"),
 ]

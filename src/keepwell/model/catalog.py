@@ -77,12 +77,10 @@ class CategoryState:
 def fold_categories(changes: Iterable[Change]) -> dict[str, CategoryState]:
     """The categories by name after `changes`, in their order; what is about lessons is passed over."""
     states: dict[str, CategoryState] = {}
-    versions = 0
     for change in changes:
         state = states.get(change.subject)
         if change.kind in _ACTIONS and _makes_version(state, change):
-            versions += 1
-            _version(states.setdefault(change.subject, CategoryState(change.subject)), change, versions)
+            _version(states.setdefault(change.subject, CategoryState(change.subject)), change)
         elif change.kind is ChangeKind.CATEGORY_FORGOTTEN:
             _forget(states.setdefault(change.subject, CategoryState(change.subject)), change)
         elif change.kind is ChangeKind.LOG_APPENDED and state and state.is_open_log:
@@ -97,7 +95,7 @@ def _makes_version(state: CategoryState | None, change: Change) -> bool:
     return change.payload is not None
 
 
-def _version(state: CategoryState, change: Change, number: int) -> None:
+def _version(state: CategoryState, change: Change) -> None:
     action = _ACTIONS[change.kind]
     is_late = change.stamp < state.stamp
     text = (change.payload.text if change.payload else None) or state.text
@@ -107,7 +105,7 @@ def _version(state: CategoryState, change: Change, number: int) -> None:
         _become(state, change, action, text)
     state.versions.append(
         Version(
-            id=number,
+            id=change.seq,
             action=action,
             kind=journal.kind_of(jsonform.read(text)),
             hash=jsonform.content_hash(text),

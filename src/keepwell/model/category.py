@@ -114,7 +114,10 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One state of a category. `text` is None where only its hash was kept, or where nothing was asked for."""
+    """One state of a category; `id` is the number of the change that made it.
+
+    `text` is None where only its hash was kept, or where nothing was asked for.
+    """
 
     id: int
     action: VersionAction

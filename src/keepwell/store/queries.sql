@@ -200,8 +200,8 @@ SELECT name FROM category WHERE content_hash IS NULL AND deleted_at IS NULL ORDE
 
 -- name: add_version
 INSERT INTO category_version (
-    category_id, action, kind, content_hash, previous_hash, size_bytes, actor, created_at, change_seq
-) VALUES (:category_id, :action, :kind, :hash, :previous_hash, :size, :actor, :at, :seq) RETURNING id;
+    id, category_id, action, kind, content_hash, previous_hash, size_bytes, actor, created_at, change_seq
+) VALUES (:seq, :category_id, :action, :kind, :hash, :previous_hash, :size, :actor, :at, :seq) RETURNING id;
 
 -- name: versions
 SELECT v.id, v.action, v.kind, v.content_hash, v.previous_hash, v.size_bytes, v.actor, v.created_at, p.body

@@ -152,7 +152,11 @@ class CategoryWriter(CategoryReader):
         document = jsonform.read(text)
         state = _State.of(document, text)
         if previous and self._is_late(name, seq, stamp):
-            return self._add_version(previous["id"], None, action, state, seq, stamp, is_newest=False)
+            # it is a version of the past: the newest one stays
+            version = self._add_version(previous["id"], None, action, state, seq, stamp)
+            self._prune_versions(previous["id"], keep=self._max_versions)
+            return version
+        replaced = self._category(previous).hash if previous and _is_live(previous) else None
         values = {**state.values(), "at": stamp.ms, "by": stamp.device}
         if previous:
             category_id: int = previous["id"]
@@ -161,21 +165,21 @@ class CategoryWriter(CategoryReader):
             category_id = self._link.value("add_category", name=name, key=name_key(name), **values)
         self._index_document(category_id, document if state.kind is CategoryKind.MEMORY else {})
         self._replace_entries(category_id, state.entries, stamp.device)
-        version = self._add_version(category_id, previous, action, state, seq, stamp)
+        version = self._add_newest(category_id, replaced, action, state, seq, stamp)
         self._stage(name, text, previous, stamp)
         self._mark_dirty(name, "upsert", state.hash, stamp)
         return version
 
+    def _add_newest(
+        self, category_id: int, replaced: str | None, action: VersionAction, state: "_State", seq: int, stamp: Stamp
+    ) -> int:
+        version = self._add_version(category_id, replaced, action, state, seq, stamp)
+        self._link.rows("set_category_version", id=category_id, version=version)
+        self._prune_versions(category_id, keep=self._max_versions)
+        return version
+
     def _add_version(
-        self,
-        category_id: int,
-        previous: Row | None,
-        action: VersionAction,
-        state: "_State",
-        seq: int,
-        stamp: Stamp,
-        *,
-        is_newest: bool = True,
+        self, category_id: int, replaced: str | None, action: VersionAction, state: "_State", seq: int, stamp: Stamp
     ) -> int:
         version: int = self._link.value(
             "add_version",
@@ -183,15 +187,12 @@ class CategoryWriter(CategoryReader):
             action=action.value,
             kind=state.kind.value,
             hash=state.hash,
-            previous_hash=previous["content_hash"] if previous and _is_live(previous) else None,
+            previous_hash=replaced,
             size=state.size,
             actor=stamp.device,
             at=stamp.ms,
             seq=seq,
         )
-        if is_newest:
-            self._link.rows("set_category_version", id=category_id, version=version)
-        self._prune_versions(category_id, keep=self._max_versions)
         return version
 
     def compact(self, name: str, *, keep_versions: int) -> Compacted:  # noqa: D102 - the port's docstring holds
@@ -236,7 +237,7 @@ class CategoryWriter(CategoryReader):
         self._link.rows("delete_category", id=row["id"], at=stamp.ms, by=stamp.device, hash=state.hash, size=state.size)
         self._drop_entries(row["id"], self._link.rows("entries", category_id=row["id"]))
         self._index_document(row["id"], {})
-        version = self._add_version(row["id"], row, VersionAction.DELETED, state, seq, stamp)
+        version = self._add_newest(row["id"], state.hash, VersionAction.DELETED, state, seq, stamp)
         staged = self._files.stage_deletion(f"{self._transaction}-{len(self._staged)}", name)
         self._staged.append((staged, backup_name(name, version=row["version_id"], at_ms=stamp.ms, deleted=True)))
         self._mark_dirty(name, "delete", None, stamp)

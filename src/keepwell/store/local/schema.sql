@@ -147,7 +147,7 @@ CREATE TABLE category (
 ) STRICT;
 CREATE INDEX category_live ON category (name) WHERE deleted_at IS NULL;
 
--- The text of a version is the payload of its change.
+-- The text of a version is the payload of its change, and its id is that of the change.
 CREATE TABLE category_version (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     category_id INTEGER NOT NULL REFERENCES category (id),
