@@ -21,6 +21,12 @@ _PAUSE_MS: Final = 12
 """A pause between two tries for a lock is drawn from one to this many milliseconds, so that waiters do not march."""
 
 
+def quiet_mode(database: Path) -> Mode:
+    """How to open a database that must not be changed, not even by files beside it."""
+    # with a write-ahead log the file alone is not the database
+    return "read" if database.with_name(database.name + "-wal").exists() else "frozen"
+
+
 class Link:
     """A connection with named statements. Belongs to one thread at a time."""
 

@@ -10,7 +10,7 @@ A marker file keeps the store closed from the first rename to the last:
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -117,8 +117,9 @@ def alone(database: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        connection.execute(SQL["rollback"])
-        connection.close()
+        with suppress(apsw.Error):
+            connection.execute(SQL["rollback"])
+            connection.close()
 
 
 def _copy_in(snapshot: Path, incoming: Path, database_name: str) -> None:

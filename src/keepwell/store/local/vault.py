@@ -10,8 +10,9 @@ from keepwell.model.change import Change
 from keepwell.model.identity import uuid7
 from keepwell.model.scope import Scope
 from keepwell.store.local import restore
+from keepwell.store.local.complaints import translated
 from keepwell.store.local.engine import LocalStore
-from keepwell.store.local.link import Link
+from keepwell.store.local.link import Link, quiet_mode
 from keepwell.store.local.rebuild import rebuild
 from keepwell.store.local.rows import to_change, to_scope
 from keepwell.store.local.verify import verify
@@ -40,7 +41,8 @@ class LocalVault:
             if forgotten:
                 self._forget_in(copy, forgotten)
 
-        plan, manifest = restore.restore(snapshot, self._database, self._world, prepare=forget_again)
+        with translated(self._database):
+            plan, manifest = restore.restore(snapshot, self._database, self._world, prepare=forget_again)
         parked = str(self._database.parent / plan.parked)
         return Restored(plan.snapshot, parked, len(manifest["categories"]), manifest["coverage"]["backups"])
 
@@ -49,7 +51,7 @@ class LocalVault:
         if not self._database.exists():
             return []
         try:
-            link = Link(self._database, "read", self._world, busy_timeout_ms=1_000)
+            link = Link(self._database, quiet_mode(self._database), self._world, busy_timeout_ms=1_000)
             try:
                 scopes = {row["uid"]: to_scope(row) for row in link.rows("scope_summaries")}
                 changes = [to_change(row) for row in link.rows("forgetting_changes")]
@@ -74,10 +76,13 @@ class LocalVault:
             store.close()
 
     def finish_restore(self) -> str:  # noqa: D102
-        return str(self._database.parent / restore.finish(self._database).parked)
+        with translated(self._database):
+            return str(self._database.parent / restore.finish(self._database).parked)
 
     def undo_restore(self) -> str:  # noqa: D102
-        return restore.undo(self._database).snapshot
+        with translated(self._database):
+            return restore.undo(self._database).snapshot
 
     def rebuild(self, *, dry_run: bool) -> Rebuilt:  # noqa: D102
-        return rebuild(self._database, device=self._device, world=self._world, dry_run=dry_run)
+        with translated(self._database):
+            return rebuild(self._database, device=self._device, world=self._world, dry_run=dry_run)

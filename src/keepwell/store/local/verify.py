@@ -18,7 +18,7 @@ from keepwell.store.local.complaints import translated
 from keepwell.store.local.guard import refuse_unfit
 from keepwell.store.local.inspect import faults
 from keepwell.store.local.keyfile import KEY_BYTES, key_path
-from keepwell.store.local.link import Link, Mode
+from keepwell.store.local.link import Link, quiet_mode
 from keepwell.store.local.restore import refuse_half_restored
 from keepwell.store.port import Finding
 from keepwell.store.world import World
@@ -35,7 +35,7 @@ def verify(database: Path, world: World) -> tuple[Finding, ...]:
             raise Corrupt("there is no database.", hint="Run keepwell rebuild to make it from the files.")
         refuse_unfit(database)
         with translated(database):
-            link = Link(database, _mode(database), world, busy_timeout_ms=1_000)
+            link = Link(database, quiet_mode(database), world, busy_timeout_ms=1_000)
             try:
                 link.rows("read_only")
                 link.rows("begin_read")
@@ -44,11 +44,6 @@ def verify(database: Path, world: World) -> tuple[Finding, ...]:
                 link.close()
     except KeepwellError as error:
         return (Finding(error.code, "the database", error.sentence, error.hint or _RESTORE),)
-
-
-def _mode(database: Path) -> Mode:
-    # with a write-ahead log the file alone is not the database
-    return "read" if database.with_name(database.name + "-wal").exists() else "frozen"
 
 
 def _all(link: Link, database: Path) -> Iterator[Finding]:

@@ -177,6 +177,8 @@ class LocalWriter(LocalReader, CategoryWriter):
         return seq
 
     def _add(self, change: Draft | Change, scope_id: int | None, seq: int, at: int) -> int:
+        if self._link.value("lesson_id", uid=change.subject) is not None:
+            raise Conflict("a lesson of this uid is here already.")
         text = _text(change)
         hashed = text_hash(text) if text else f"erased:{change.subject}"
         old_id = self._superseded(change, at)
