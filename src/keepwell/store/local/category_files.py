@@ -181,12 +181,12 @@ def read_regular(path: Path) -> bytes | None:
         if error.errno == errno.ELOOP:
             raise _unfit(path, "is a symbolic link") from None
         raise Denied(f"a category's file cannot be read ({error.strerror}).", file=path) from None
+    facts = os.fstat(descriptor)
+    is_regular = stat.S_ISREG(facts.st_mode)
+    if not is_regular or facts.st_size > LARGEST_FILE:
+        os.close(descriptor)
+        raise _unfit(path, f"is longer than {LARGEST_FILE:,} bytes" if is_regular else "is not a regular file")
     with os.fdopen(descriptor, "rb") as file:
-        facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode):
-            raise _unfit(path, "is not a regular file")
-        if facts.st_size > LARGEST_FILE:
-            raise _unfit(path, f"is longer than {LARGEST_FILE:,} bytes")
         return file.read()
 
 

@@ -112,7 +112,7 @@ class CategoryReader:
                 return None
         # a later version than this instant's may have taken the file's name by now
         is_current = self._newest_hash(name) == expected
-        return data if data and is_current and not _says_the_same(data, expected) else None
+        return data if data is not None and is_current and not _says_the_same(data, expected) else None
 
     def _is_staged(self, name: str, expected: str) -> bool:
         """Whether the committed document still waits for its name."""
