@@ -1,6 +1,9 @@
 -- name: foreign_keys
 PRAGMA foreign_keys = ON;
 
+-- name: foreign_keys_off
+PRAGMA foreign_keys = OFF;
+
 -- name: distrust_schema
 PRAGMA trusted_schema = OFF;
 

@@ -23,12 +23,13 @@ from keepwell.store.local.files import PRIVATE_FILE, PRIVATE_FOLDER
 from keepwell.store.local.guard import SCHEMA_VERSION, refuse_other, refuse_unfit
 from keepwell.store.local.inspect import faults
 from keepwell.store.local.keyfile import key_path, load_key
-from keepwell.store.local.link import Link, Mode
+from keepwell.store.local.link import Link, Mode, quiet_mode
 from keepwell.store.local.mounts import SHARED, file_system_of
 from keepwell.store.local.quiet import WhenQuiet
 from keepwell.store.local.reader import LocalReader
 from keepwell.store.local.restore import refuse_half_restored
 from keepwell.store.local.snapshot import Source, remove_old, snapshot_name, write_snapshot
+from keepwell.store.local.upgrade import upgrade
 from keepwell.store.local.writer import LocalWriter
 from keepwell.store.port import Capabilities, Finding, Pruned, Snapshot, StoreStatus
 from keepwell.store.world import World
@@ -120,6 +121,8 @@ class LocalStore:
             try:
                 ensure_database(self._database, self._world, journal_mode=self.journal_mode)
                 refuse_unfit(self._database)
+                if self._mode_without_key() == "write":
+                    upgrade(self._database, self._world)
                 return load_key(self._database, random_bytes=self._world.random_bytes)
             except OSError as error:
                 if self._database.exists() and not key_path(self._database).exists():
@@ -353,12 +356,15 @@ class LocalStore:
                 raise
             return link
 
-    def _mode(self) -> Mode:
+    def _mode_without_key(self) -> Mode:
         folder = self._database.parent
-        if os.access(self._database, os.W_OK) and os.access(folder, os.W_OK) and self._key:
+        if os.access(self._database, os.W_OK) and os.access(folder, os.W_OK):
             return "write"
-        wal = self._database.with_name(self._database.name + "-wal")
-        return "read" if wal.exists() else "frozen"
+        return quiet_mode(self._database)
+
+    def _mode(self) -> Mode:
+        # without the key of the digests nothing can be written
+        return self._mode_without_key() if self._key else quiet_mode(self._database)
 
     def _configure(self, link: Link) -> None:
         link.allow(self._options.lock_deadline_ms)

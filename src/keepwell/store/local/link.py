@@ -65,6 +65,11 @@ class Link:
         """Run several statements."""
         self._db.execute(sql)
 
+    def set_version(self, version: int) -> None:
+        """Say which schema the database has."""
+        # a pragma takes no parameters
+        self._db.pragma("user_version", version)
+
     def allow(self, budget_ms: int) -> None:
         """From now on wait for locks no longer than `budget_ms` in all."""
         self._deadline = self._world.elapsed_ms() + budget_ms
