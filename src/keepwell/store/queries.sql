@@ -249,9 +249,6 @@ SET operation = excluded.operation, content_hash = excluded.content_hash, marked
 -- name: dirty
 SELECT category_name FROM sync_dirty ORDER BY marked_at, category_name;
 
--- name: category_file
-SELECT file_hash FROM category WHERE name = :name AND deleted_at IS NULL;
-
 -- name: payload_digests
 SELECT c.seq, c.digest, p.body FROM changes c JOIN change_payloads p ON p.change_seq = c.seq
 WHERE c.seq > :after AND c.key_id = :key_id ORDER BY c.seq LIMIT :limit;

@@ -34,13 +34,13 @@ def findings(reader: CategoryReader, files: CategoryFiles, database: Path) -> It
     yield from _space(database.parent)
 
 
-def _documents(reader: CategoryReader, files: CategoryFiles) -> Iterator[Finding]:
+def _documents(reader: CategoryReader) -> Iterator[Finding]:
     behind = reader.unsettled()
     for category in reader.categories(after="", limit=_ALL):
         name = category.name
         try:
             document = reader.document(name)
-            missing = files.read(name) is None
+            missing = reader.lacks_file(name)
         except KeepwellError as error:
             yield Finding("unreadable", name, error.sentence, error.hint)
             continue
@@ -67,7 +67,10 @@ def _strangers(reader: CategoryReader, files: CategoryFiles) -> Iterator[Finding
             continue
         try:
             check_name(name)
-            jsonform.parse((files.read(name) or b"").decode())
+            data = reader.stranger_bytes(name)
+            if data is None:
+                continue
+            jsonform.parse(data.decode())
             problem, remedy = "no category has this file.", "Write to it with keepwell to take it in, or move it away."
         except UnicodeDecodeError:
             problem, remedy = "no category has this file, and it is not UTF-8.", "Move it away."
@@ -79,9 +82,7 @@ def _strangers(reader: CategoryReader, files: CategoryFiles) -> Iterator[Finding
 def too_open(database: Path, files: CategoryFiles) -> Iterator[Finding]:
     """Files and folders of the store that others than their owner may read or write."""
     own = [database, *(database.with_name(database.name + ending) for ending in ("-wal", "-shm", ".key"))]
-    for folder in (files.folder, files.backups):
-        own += [folder, *sorted(folder.glob("*.json"))]
-    for path in own:
+    for path in (*own, *files.own()):
         try:
             mode = path.lstat().st_mode
         except OSError:

@@ -5,22 +5,26 @@
     categories/.staged/<transaction>.<name>.deleted    to be removed, its rows perhaps not committed
     backups/<name>.<time>.<version>.json        what a document was before it was replaced
     backups/<name>.<time>.<version>.deleted.json       what it was before it was deleted
+    backups/<name>.<time>.<version>-<n>.json    another text that would have had the same name
+    backups/<transaction>.<name>.json.aside     what lay in a document's place and was no file
 
 What becomes of a staged file after a crash is decided by its hash, under the next write lock; see `LocalWriter`.
 """
 
 import errno
+import fcntl
+import itertools
 import os
-import shutil
+import re
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from keepwell.model.errors import Corrupt, Denied
+from keepwell.model.errors import Corrupt, Denied, Invalid, KeepwellError
 from keepwell.store.local.files import NO_LINKS, PRIVATE_FILE, make_private_folders, sync
 
 LARGEST_FILE: Final = 64 * 1024 * 1024
@@ -28,6 +32,12 @@ LARGEST_FILE: Final = 64 * 1024 * 1024
 
 _ENDING: Final = ".json"
 _DELETED: Final = ".deleted"
+_PART: Final = ".part"
+_ASIDE: Final = ".aside"
+_BACKUP: Final = re.compile(
+    r"(?P<name>.+)\.(?P<stamp>\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)\.(?P<version>\d+)(?P<again>-\d+)?(\.deleted)?\.json",
+    re.DOTALL,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +59,7 @@ class CategoryFiles:
 
     def path(self, name: str) -> Path:
         """Where a category's document lies."""
-        return self.folder / f"{name}{_ENDING}"
+        return self.folder / f"{_within(name)}{_ENDING}"
 
     def read(self, name: str) -> bytes | None:
         """The file's bytes; None without one. `Corrupt` for a link, a folder or a device of that name."""
@@ -85,7 +95,7 @@ class CategoryFiles:
         """Write a document durably under a name of its own beside the others."""
         make_private_folders(self._staging)
         make_private_folders(self.backups)
-        staged = Staged(self._staging / f"{transaction}.{name}{_ENDING}", name, deletes=False)
+        staged = Staged(self._staging / f"{transaction}.{_within(name)}{_ENDING}", name, deletes=False)
         _write(staged.path, text.encode())
         sync(self._staging)
         return staged
@@ -94,7 +104,7 @@ class CategoryFiles:
         """Note durably that a document is to be removed."""
         make_private_folders(self._staging)
         make_private_folders(self.backups)
-        staged = Staged(self._staging / f"{transaction}.{name}{_DELETED}", name, deletes=True)
+        staged = Staged(self._staging / f"{transaction}.{_within(name)}{_DELETED}", name, deletes=True)
         _write(staged.path, b"")
         sync(self._staging)
         return staged
@@ -108,34 +118,60 @@ class CategoryFiles:
 
         `predecessor` names the backup that the present file becomes (`backup_name`); None keeps no backup.
         """
-        present = self.path(staged.name)
-        if predecessor:
-            self._keep(present, self.backups / predecessor)
-        if staged.deletes:
-            present.unlink(missing_ok=True)
-            staged.path.unlink(missing_ok=True)
-        else:
-            with suppress(FileNotFoundError):
+        with self._alone():
+            # who comes late finds a file that may be newer than what it staged, and must not touch it
+            if not staged.path.exists():
+                return
+            present = self.path(staged.name)
+            if _is_unfit(present):
+                # a link, a folder, a pipe: it is somebody's, and neither in our way nor a backup of ours
+                present.replace(self.backups / f"{staged.path.name}{_ASIDE}")
+            elif predecessor:
+                self._keep(present, self.backups / predecessor)
+            if staged.deletes:
+                present.unlink(missing_ok=True)
+                sync(self.folder)
+                staged.path.unlink(missing_ok=True)
+            else:
                 staged.path.replace(present)
-        sync(self.folder)
+                sync(self.folder)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """A block that one process at a time is in; a process that dies in it leaves it."""
+        descriptor = os.open(self._staging, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            # where a file system knows no such lock, the write lock of the database has to do
+            with suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
 
     def _keep(self, present: Path, backup: Path) -> None:
-        """Give a file a second name; one that is taken holds the same already."""
-        try:
-            os.link(present, backup, follow_symlinks=False)
-        except (FileNotFoundError, FileExistsError):
+        """Give a file a second name, unless it has it; one that another text has stays with that."""
+        for place in _places(backup):
+            if _has_the_name(present, place):
+                return
+            try:
+                os.link(present, place, follow_symlinks=False)
+            except FileNotFoundError:
+                return
+            except FileExistsError:
+                continue
+            except OSError as error:
+                if error.errno not in NO_LINKS:
+                    raise
+                if place.exists():
+                    continue
+                _copy(present, place)
+            sync(self.backups)
             return
-        except OSError as error:
-            if error.errno not in NO_LINKS:
-                raise
-            _copy(present, backup)
-        sync(self.backups)
 
     def erase_backups(self, name: str) -> int:
         """Remove every backup of a category for good; gives how many there were."""
-        mine = [path for path in self.backups.glob("*.json") if _category_of(path) == name]
-        for path in mine:
-            path.unlink(missing_ok=True)
+        mine = [path for path, found in self._backups() if found["name"] in (name, f".{name}")]
+        self.remove_backups(mine)
         if mine:
             sync(self.backups)
         return len(mine)
@@ -143,18 +179,27 @@ class CategoryFiles:
     def old_backups(self, *, before_ms: int) -> list[Path]:
         """Backups that were made before a time (UTC milliseconds by their name), oldest first."""
         limit = _stamp(before_ms)
-        try:
-            names = [path.name for path in self.backups.iterdir()]
-        except FileNotFoundError:
-            return []
-        dated = [(name.removesuffix(_ENDING).removesuffix(_DELETED).split("."), name) for name in names]
-        old = [(parts[-2], name) for parts, name in dated if len(parts) >= 3 and parts[-1].isdigit()]
-        return [self.backups / name for stamp, name in sorted(old) if stamp < limit]
+        old = [(found["stamp"], path) for path, found in self._backups() if found["stamp"] < limit]
+        return [path for _, path in sorted(old)]
+
+    def _backups(self) -> Iterator[tuple[Path, re.Match[str]]]:
+        """Our files in the folder of backups, half a copy included; what somebody else put there is not ours."""
+        with suppress(FileNotFoundError):
+            for path in self.backups.iterdir():
+                if found := _BACKUP.fullmatch(path.name.removesuffix(_PART)):
+                    yield path, found
 
     def remove_backups(self, paths: Iterable[Path]) -> None:
         """Remove backups for good."""
         for path in paths:
             path.unlink(missing_ok=True)
+
+    def own(self) -> Iterator[Path]:
+        """The folders and files that are ours and for nobody else."""
+        for folder in (self.folder, self._staging, self.backups):
+            yield folder
+            with suppress(FileNotFoundError):
+                yield from sorted(path for path in folder.iterdir() if path.suffix in (_ENDING, _DELETED, _PART))
 
 
 def backup_name(name: str, *, version: int, at_ms: int, deleted: bool = False) -> str:
@@ -162,9 +207,36 @@ def backup_name(name: str, *, version: int, at_ms: int, deleted: bool = False) -
     return f"{name}.{_stamp(at_ms)}.{version}{_DELETED if deleted else ''}{_ENDING}"
 
 
-def _category_of(backup: Path) -> str:
-    """The category whose backup a file is; its time and version hold no dot, a name may."""
-    return backup.name.removesuffix(_ENDING).removesuffix(_DELETED).rsplit(".", 2)[0]
+def _places(backup: Path) -> Iterator[Path]:
+    """The name of a backup, and those that it gets where another text has it."""
+    yield backup
+    stem, ending = backup.name.removesuffix(_ENDING), _ENDING
+    if stem.endswith(_DELETED):
+        stem, ending = stem.removesuffix(_DELETED), _DELETED + _ENDING
+    for number in itertools.count(2):
+        yield backup.with_name(f"{stem}-{number}{ending}")
+
+
+def _is_unfit(path: Path) -> bool:
+    try:
+        return not stat.S_ISREG(path.lstat().st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def _has_the_name(present: Path, backup: Path) -> bool:
+    """Whether a backup of that name says what the file says."""
+    with suppress(KeepwellError):
+        kept = read_regular(backup)
+        return kept is not None and kept == read_regular(present)
+    return False
+
+
+def _within(name: str) -> str:
+    """The name, which must not lead out of its folder; who may have which name is for `model.category` to say."""
+    if "/" in name or "\0" in name:
+        raise Invalid("the name of a category holds a path separator.")
+    return name
 
 
 def _stamp(ms: int) -> str:
@@ -201,15 +273,27 @@ def _unfit(path: Path, what: str) -> Corrupt:
 def _write(path: Path, data: bytes) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(path, flags, PRIVATE_FILE), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+        try:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        except BaseException:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+            raise
 
 
 def _copy(present: Path, backup: Path) -> None:
-    # for file systems without hard links; half a copy must not take the name
-    draft = backup.with_name(f".{backup.name}.part")
-    shutil.copyfile(present, draft, follow_symlinks=False)
-    draft.chmod(PRIVATE_FILE)
-    sync(draft)
+    """For file systems without hard links; half a copy must not take the name."""
+    try:
+        data = read_regular(present)
+    except KeepwellError:
+        # what is too long to be read is kept as it is
+        present.replace(backup)
+        return
+    if data is None:
+        return
+    draft = backup.with_name(f".{backup.name}{_PART}")
+    draft.unlink(missing_ok=True)
+    _write(draft, data)
     draft.replace(backup)

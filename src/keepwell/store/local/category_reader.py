@@ -15,6 +15,7 @@ from keepwell.model.category import (
     Version,
     VersionAction,
     check_name,
+    leaves,
     name_key,
 )
 from keepwell.model.errors import Corrupt, Invalid
@@ -30,15 +31,14 @@ _LOOKS: Final = 3
 class CategoryReader:
     """The part of `store.port.Reader` that is about categories."""
 
-    def __init__(self, link: Link, files: CategoryFiles, newest_hash: Callable[[str], str | None]) -> None:
-        """`newest_hash` tells what a category's file is to hold by now, which may be later than this instant."""
+    def __init__(self, link: Link, files: CategoryFiles, newest_row: Callable[[str], Row | None]) -> None:
+        """`newest_row` tells what is known of a category by now, which may be later than this instant."""
         self._link = link
         self._files = files
-        self._newest_hash = newest_hash
+        self._newest_row = newest_row
 
     def _row(self, name: str) -> Row | None:
-        row = self._link.row("category", key=name_key(name))
-        return row if row and row["name"] == name else None
+        return row_of(self._link, name)
 
     def heading(self, name: str) -> Heading | None:  # noqa: D102 - the port's docstring holds
         row = self._link.row("category", key=name_key(name))
@@ -95,8 +95,8 @@ class CategoryReader:
 
     def _stranger(self, name: str) -> Document | None:
         """What a file says that was put there by hand; None without one, or where it only waits to be removed."""
-        data = self._files.read(name)
-        if data is None or self._stranger_leaves(name, None):
+        data = self.stranger_bytes(name)
+        if data is None:
             return None
         text = _canonical(data, name)
         kind = journal.kind_of(jsonform.read(text))
@@ -110,9 +110,32 @@ class CategoryReader:
             data = self._files.read(name)
             if data is None or _hash(data) == expected or self._is_staged(name, expected):
                 return None
-        # a later version than this instant's may have taken the file's name by now
-        is_current = self._newest_hash(name) == expected
-        return data if data is not None and is_current and not _says_the_same(data, expected) else None
+        return data if data is not None and self._is_current(row) and not _says_the_same(data, expected) else None
+
+    def stranger_bytes(self, name: str) -> bytes | None:
+        """What a file holds that no live category owns; None without one, or where it only waits to be removed."""
+        row = self._row(name)
+        if row and row["deleted_at"] is None:
+            return None
+        for _ in range(_LOOKS):
+            data = self._files.read(name)
+            if data is None or self._leaves(name):
+                return None
+        return data if self._is_current(row, name) else None
+
+    def lacks_file(self, name: str) -> bool:
+        """Whether a live category has no file, and none that waits for its name."""
+        row = self._row(name)
+        if row is None or row["deleted_at"] is not None:
+            return False
+        for _ in range(_LOOKS):
+            if self._files.read(name) is not None or self._is_staged(name, row["file_hash"]):
+                return False
+        return self._is_current(row)
+
+    def _is_current(self, row: Row | None, name: str = "") -> bool:
+        """Whether this instant's row is the newest: if not, what the file holds may be what a later one says."""
+        return _state(row) == _state(self._newest_row(row["name"] if row else name))
 
     def _is_staged(self, name: str, expected: str) -> bool:
         """Whether the committed document still waits for its name."""
@@ -197,17 +220,17 @@ class CategoryReader:
         committed = row["file_hash"] if row else None
         try:
             check_name(name)
-            data = self._edited_bytes(row) if row else self._files.read(name)
+            data = self._edited_bytes(row) if row else self.stranger_bytes(name)
             text = None if data is None else _canonical(data, name)
         except (Invalid, Corrupt) as error:
             return Edit(ascii(name), "", committed, None, error.sentence)
-        if data is None or self._stranger_leaves(name, row):
+        if data is None:
             return None
         return Edit(name, _hash(data), committed, text)
 
-    def _stranger_leaves(self, name: str, row: Row | None) -> bool:
-        """Whether a file without a category only waits to be removed."""
-        return row is None and any(staged.deletes and staged.name == name for staged in self._files.staged())
+    def _leaves(self, name: str) -> bool:
+        """Whether the file of a deleted category only waits to be removed."""
+        return any(staged.deletes and staged.name == name for staged in self._files.staged())
 
     def unsettled(self) -> tuple[str, ...]:
         """The logs whose files lack entries."""
@@ -236,6 +259,11 @@ def _version(row: Row, *, text: str | None = None) -> Version:
         created_at=row["created_at"],
         text=text,
     )
+
+
+def _state(row: Row | None) -> tuple[object, ...]:
+    """What differs between any two states of a category that make a difference to its file."""
+    return () if row is None else (row["version_id"], row["settled_entry_id"], row["file_hash"], row["deleted_at"])
 
 
 def _payload_text(body: str | None) -> str | None:

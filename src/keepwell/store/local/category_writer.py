@@ -84,13 +84,13 @@ class CategoryWriter(CategoryReader):
         self,
         link: Link,
         files: CategoryFiles,
-        newest_hash: Callable[[str], str | None],
+        newest_row: Callable[[str], Row | None],
         *,
         now_ms: Callable[[], int],
         max_versions: int,
         transaction: str,
     ) -> None:
-        super().__init__(link, files, newest_hash)
+        super().__init__(link, files, newest_row)
         self._now_ms = now_ms
         self._max_versions = max_versions
         self._transaction = transaction

@@ -11,19 +11,19 @@ from typing import Any, Final, Literal
 
 import apsw
 
-from keepwell.model.category import name_key
 from keepwell.model.census import Counts
-from keepwell.model.errors import Busy, KeepwellError
+from keepwell.model.errors import Busy, KeepwellError, NotFound
 from keepwell.store.local.backup import write_backup
 from keepwell.store.local.category_check import findings, free_bytes, too_open
 from keepwell.store.local.category_files import CategoryFiles
+from keepwell.store.local.category_reader import row_of
 from keepwell.store.local.complaints import BUSY_HINT, denied, translated
 from keepwell.store.local.create import ensure_database
 from keepwell.store.local.files import PRIVATE_FILE, PRIVATE_FOLDER
 from keepwell.store.local.guard import SCHEMA_VERSION, refuse_other, refuse_unfit
 from keepwell.store.local.inspect import faults
 from keepwell.store.local.keyfile import key_path, load_key
-from keepwell.store.local.link import Link, Mode, quiet_mode
+from keepwell.store.local.link import Link, Mode, Row, quiet_mode
 from keepwell.store.local.mounts import SHARED, file_system_of
 from keepwell.store.local.quiet import WhenQuiet
 from keepwell.store.local.reader import LocalReader
@@ -170,14 +170,14 @@ class LocalStore:
                 self._when_quiet.stir()
 
     def _reader(self, link: Link) -> LocalReader:
-        return LocalReader(link, self._key, self._files, self._newest_hash)
+        return LocalReader(link, self._key, self._files, self._newest_row)
 
     def _writer(self, link: Link) -> LocalWriter:
         return LocalWriter(
             link,
             self._key,
             self._files,
-            self._newest_hash,
+            self._newest_row,
             device=self._device,
             now_ms=self._world.now_ms,
             new_uid=self._new_uid,
@@ -185,12 +185,11 @@ class LocalStore:
             max_versions=self._options.max_versions,
         )
 
-    def _newest_hash(self, name: str) -> str | None:
-        """What a category's file is to hold by now; asked on a connection of its own, whose instant is now."""
+    def _newest_row(self, name: str) -> Row | None:
+        """What is known of a category by now; asked on a connection of its own, whose instant is now."""
         with self._connected() as link, translated(self._database):
             link.allow(self._options.lock_deadline_ms)
-            row = link.row("category", key=name_key(name))
-        return str(row["file_hash"]) if row and row["deleted_at"] is None else None
+            return row_of(link, name)
 
     def settle(self, *, patience_ms: int | None = None) -> None:  # noqa: D102
         self._unsettled = False
@@ -235,7 +234,9 @@ class LocalStore:
     def prune_backups(self, *, older_than_days: int, dry_run: bool) -> Pruned:  # noqa: D102
         with translated(self._database):
             old = self._files.old_backups(before_ms=self._world.now_ms() - older_than_days * _DAY_MS)
-            pruned = Pruned(len(old), sum(path.lstat().st_size for path in old))
+            # another process may be removing them, too
+            sizes = [size for path in old if (size := _size(path)) is not None]
+            pruned = Pruned(len(sizes), sum(sizes))
             if not dry_run:
                 self._files.remove_backups(old)
         return pruned
@@ -251,9 +252,11 @@ class LocalStore:
             rebuilt = writer.mend_index()
         done += ["The full-text index was built anew."] if rebuilt else []
         for name in self._without_file():
-            with self.writing() as writer:
-                writer.rewrite_file(name)
-            done.append(f"The file of {name!a} was written again.")
+            # who deletes it meanwhile leaves nothing to do
+            with suppress(NotFound):
+                with self.writing() as writer:
+                    writer.rewrite_file(name)
+                done.append(f"The file of {name!a} was written again.")
         return tuple(done)
 
     def _close_off(self) -> list[str]:

@@ -18,8 +18,8 @@ from keepwell.store.port import Delivery, Receipt
 class LocalReader(CategoryReader):
     """`store.port.Reader` over one connection inside a transaction."""
 
-    def __init__(self, link: Link, key: bytes, files: CategoryFiles, newest_hash: Callable[[str], str | None]) -> None:
-        super().__init__(link, files, newest_hash)
+    def __init__(self, link: Link, key: bytes, files: CategoryFiles, newest_row: Callable[[str], Row | None]) -> None:
+        super().__init__(link, files, newest_row)
         self._key = key
 
     def scope(self, ref: ScopeRef) -> Scope | None:  # noqa: D102 - the port's docstring holds

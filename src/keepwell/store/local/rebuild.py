@@ -38,7 +38,7 @@ from keepwell.store.world import World
 _PAGE: Final = 500
 _AUTHOR: Final = Author("person", "keepwell rebuild")
 _BACKUP: Final = re.compile(
-    r"(?P<name>.+)\.(?P<time>\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)(\.(?P<version>\d+))?(?P<deleted>\.deleted)?\.json"
+    r"(?P<name>.+)\.(?P<time>\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)(\.(?P<version>\d+)(-\d+)?)?(?P<deleted>\.deleted)?\.json"
 )
 """The name of a backup, ours or that of mcp-memory-rs, which has no version."""
 

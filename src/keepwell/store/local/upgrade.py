@@ -31,6 +31,7 @@ def upgrade(database: Path, world: World, *, migrations: Mapping[int, str] = MIG
     with translated(database):
         link = Link(database, "write", world, busy_timeout_ms=200)
         try:
+            link.allow(_PATIENCE_MS)
             before: int = link.value("user_version")
             if before >= newest:
                 return None

@@ -37,7 +37,7 @@ class LocalWriter(LocalReader, CategoryWriter):
         link: Link,
         key: bytes,
         files: CategoryFiles,
-        newest_hash: Callable[[str], str | None],
+        newest_row: Callable[[str], Row | None],
         *,
         device: str,
         now_ms: Callable[[], int],
@@ -46,7 +46,7 @@ class LocalWriter(LocalReader, CategoryWriter):
         max_versions: int,
     ) -> None:
         CategoryWriter.__init__(
-            self, link, files, newest_hash, now_ms=now_ms, max_versions=max_versions, transaction=transaction
+            self, link, files, newest_row, now_ms=now_ms, max_versions=max_versions, transaction=transaction
         )
         self._key = key
         self._device = device
