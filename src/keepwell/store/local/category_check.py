@@ -20,7 +20,7 @@ _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 def findings(reader: CategoryReader, files: CategoryFiles, database: Path) -> Iterator[Finding]:
     """Everything that is found; nothing is changed."""
-    yield from _documents(reader, files)
+    yield from _documents(reader)
     yield from _strangers(reader, files)
     for staged in files.staged():
         yield Finding(

@@ -258,6 +258,12 @@ def _version(row: Row, *, text: str | None = None) -> Version:
         reason=body.get("reason"),
         created_at=row["created_at"],
         text=text,
+def row_of(link: Link, name: str) -> Row | None:
+    """The row of a category, deleted ones included; None where there is none of exactly this name."""
+    row = link.row("category", key=name_key(name))
+    return row if row and row["name"] == name else None
+
+
     )
 
 
