@@ -240,6 +240,12 @@ class CategoryReader:
         return tuple(row["category_name"] for row in self._link.rows("dirty"))
 
 
+def row_of(link: Link, name: str) -> Row | None:
+    """The row of a category, deleted ones included; None where there is none of exactly this name."""
+    row = link.row("category", key=name_key(name))
+    return row if row and row["name"] == name else None
+
+
 def expression(words: tuple[str, ...]) -> str:
     """An FTS5 expression that asks for any of the words, each quoted so that nothing in it is an operator."""
     return " OR ".join('"' + word.replace('"', '""') + '"' for word in words)
@@ -258,12 +264,6 @@ def _version(row: Row, *, text: str | None = None) -> Version:
         reason=body.get("reason"),
         created_at=row["created_at"],
         text=text,
-def row_of(link: Link, name: str) -> Row | None:
-    """The row of a category, deleted ones included; None where there is none of exactly this name."""
-    row = link.row("category", key=name_key(name))
-    return row if row and row["name"] == name else None
-
-
     )
 
 
