@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 from tests.conftest import ALL, PROJECT_A, Clock, OpenLocal, Uids
 
@@ -158,6 +159,38 @@ def test_an_edit_of_a_logs_file_is_told_and_kept_when_the_file_is_written_again(
     store.settle()
     assert [entry["data"] for entry in json.loads(file.read_bytes())["entries"]] == [{"n": 1}, {"n": 2}]
     assert '{"mine": true}' in {path.read_text() for path in (tmp_path / "backups").iterdir()}
+
+
+LOSSES = {
+    "half of the lessons": "DELETE FROM memory_search_index WHERE rowid % 2 = 0",
+    "a lesson too many": "INSERT INTO memory_search_index (rowid, memory_text) VALUES (99, 'phantom')",
+    "another text": "UPDATE memory_search_index SET memory_text = 'phantom' WHERE rowid = 1",
+    "half of the documents": "DELETE FROM search_index WHERE id % 2 = 0",
+    "a document too many": "INSERT INTO search_index (category_id, key_path, value_text) VALUES (1, 'x', 'phantom')",
+    "the words of documents": "INSERT INTO search_fts (search_fts) VALUES ('delete-all')",
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_an_index_that_was_damaged_from_outside_is_told_and_mended(
+    do: Do, store: LocalStore, tmp_path: Path, loss: str
+) -> None:
+    for number in range(4):
+        do("add", text=f"zebra {number}", evidence=[{"description": "seen"}])
+        do("write", category=f"cat{number}", data={"a": "zebra", "b": {"c": number}})
+        do("append", category="log", data={"saw": "zebra"})
+    do("archive", id=3)
+    do("delete", category="cat3")
+    store.settle()
+    assert do("doctor").healthy
+    connection = apsw.Connection(str(tmp_path / "memory.db"))
+    connection.execute(LOSSES[loss])
+    connection.close()
+    assert {finding.code for finding in do("doctor").findings} & {"index", "damaged"}
+    assert do("doctor", fix=True).healthy
+    found = do("search", query="zebra", limit=50).memories
+    assert len(found) == 3 + 3 + 4
+    assert do("search", query="phantom").memories == ()
 
 
 def test_readers_change_no_file(do: Do, notes: Path, tmp_path: Path) -> None:

@@ -92,7 +92,14 @@ def test_an_append_with_an_operation_id_is_done_once(place: Place) -> None:
 
 @pytest.mark.parametrize(
     ("number", "kept"),
-    [("1e-5", b"0.00001"), ("1e16", b"1e+16"), ("-0", b"-0.0"), ("18446744073709551616", b"1.8446744073709552e+19")],
+    [
+        ("1e-5", b"0.00001"),
+        ("1e16", b"1e+16"),
+        ("-0", b"-0.0"),
+        ("18446744073709551616", b"1.8446744073709552e+19"),
+        ("9007199254740993", b"9007199254740993"),
+        ("-9223372036854775808", b"-9223372036854775808"),
+    ],
 )
 def test_a_number_reaches_the_file_as_the_format_says(place: Place, number: str, kept: bytes) -> None:
     call = (

@@ -22,6 +22,8 @@ def findings(reader: CategoryReader, files: CategoryFiles, database: Path) -> It
     """Everything that is found; nothing is changed."""
     yield from _documents(reader)
     yield from _strangers(reader, files)
+    for name in reader.badly_indexed():
+        yield Finding("index", name, "search does not see what it says.", "Run keepwell doctor --fix.", mendable=True)
     for staged in files.staged():
         yield Finding(
             "staged",

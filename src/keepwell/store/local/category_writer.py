@@ -373,13 +373,26 @@ class CategoryWriter(CategoryReader):
         self._staged.append((self._files.stage(f"{self._transaction}-{len(self._staged)}", name, text), None))
 
     def mend_index(self) -> bool:
-        """Build the full-text index of documents anew where it does not agree with its rows; says whether it had to."""
+        """Build the search index anew where it does not agree with what it is about; says whether it had to."""
+        mended = False
+        for name in self.badly_indexed():
+            self._index_again(self._live(name))
+            mended = True
         try:
             self._link.rows("documents_self_check")
         except apsw.CorruptError:
             self._link.rows("rebuild_document_index")
-            return True
-        return False
+            mended = True
+        if self._link.rows("index_faults"):
+            self._link.rows("empty_lesson_index")
+            self._link.rows("lesson_index_rows")
+            mended = True
+        return mended
+
+    def _index_again(self, row: Row) -> None:
+        self._link.rows("drop_leaves", category_id=row["id"])
+        for entry_id, path, text in sorted(self._said(row), key=str):
+            self._add_leaves(row["id"], entry_id, [(path, text)])
 
     def finish(self) -> None:
         """After the commit: give the staged files their names. What fails now is done under the next lock."""

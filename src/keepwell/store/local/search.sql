@@ -16,6 +16,12 @@ LIMIT :limit;
 -- name: leaves_of_document
 SELECT id, key_path, value_text FROM search_index WHERE category_id = :category_id AND entry_id IS NULL;
 
+-- name: leaves_of_category
+SELECT entry_id, key_path, value_text FROM search_index WHERE category_id = :category_id;
+
+-- name: drop_leaves
+DELETE FROM search_index WHERE category_id = :category_id;
+
 -- name: add_leaf
 INSERT INTO search_index (category_id, entry_id, key_path, value_text)
 VALUES (:category_id, :entry_id, :key_path, :value_text);
@@ -40,6 +46,18 @@ WHERE search_fts MATCH :expression
   AND (:actor IS NULL OR coalesce(e.actor, c.updated_by) = :actor)
 ORDER BY bm25(search_fts, 0.4, 4.0), i.id
 LIMIT :limit;
+
+-- name: lesson_index_rows
+INSERT INTO memory_search_index (rowid, memory_id, memory_text, evidence_text)
+SELECT m.id, m.id, m.text, coalesce(
+    (SELECT group_concat(e.description, char(10)) FROM (
+        SELECT description FROM evidence WHERE memory_id = m.id ORDER BY id
+    ) e), ''
+)
+FROM memories m WHERE m.text <> '';
+
+-- name: empty_lesson_index
+DELETE FROM memory_search_index;
 
 -- name: documents_self_check
 INSERT INTO search_fts (search_fts, rank) VALUES ('integrity-check', 1);
