@@ -1,13 +1,16 @@
 """A process that writes categories and says what was acknowledged: `category_process.py DATABASE NAME WHAT COUNT`.
 
-WHAT is `merge` (a key of its own into one category), `append` (to one log), or `mixed` (everything that a person does).
+WHAT is `merge` (a key of its own into one category), `append` (to one log), `flip` (one of two documents in turn),
+`churn` (a category made and deleted in turn), or `mixed` (everything that a person does).
 """
 
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from keepwell.model.errors import NotFound
 from keepwell.model.lesson import Author
 from keepwell.model.scope import Project
 from keepwell.operations import OPERATIONS
@@ -37,6 +40,13 @@ def main(database: str, name: str, what: str, count: str) -> None:
             do("write", category="shared", data={key: number}, merge=True)
         elif what == "append":
             said["id"] = do("append", category="log", data={"key": key}, max_entries=100_000).id
+        elif what == "flip":
+            do("write", category="flip", data={"side": number % 2})
+        elif what == "churn":
+            do("write", category="churn", data={"key": key})
+            # another process may have been faster
+            with suppress(NotFound):
+                do("delete", category="churn")
         else:
             mixed(do, key, number, Path(database).parent)
         sys.stdout.write(json.dumps(said) + "\n")

@@ -151,7 +151,7 @@ def require_hands_kept(store: LocalStore, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_a_process_killed_at_any_call_leaves_the_old_or_the_new_and_the_next_write_settles_it(
+def test_weakness_9_a_process_killed_at_any_call_leaves_the_old_or_the_new_and_the_next_write_settles_it(
     template: Path, tmp_path: Path, name: str, record_property: Callable[[str, object], None]
 ) -> None:
     command = [sys.executable, str(CRASHING), str(template), str(tmp_path), STEPS[name].to_json()]

@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.conftest import OpenLocal
 
 from keepwell.model.category import Document
@@ -42,7 +43,7 @@ def require_sound(store: LocalStore, folder: Path) -> None:
     assert list((folder / "categories" / ".staged").iterdir()) == []
 
 
-def test_thirty_processes_merge_keys_into_one_category_at_once_and_all_are_there(
+def test_weakness_11_thirty_processes_merge_keys_into_one_category_at_once_and_all_are_there(
     open_local: OpenLocal, tmp_path: Path
 ) -> None:
     said = finished([start(tmp_path / "memory.db", f"p{number}", "merge", 1) for number in range(30)])
@@ -80,6 +81,45 @@ def test_while_others_write_a_reader_never_sees_an_edit_that_nobody_made(open_lo
     finished(writers)
     assert reads > 10
     assert len(document(store, "shared").data) == 120
+
+
+@pytest.mark.parametrize("what", ["flip", "churn"])
+def test_a_reader_is_never_misled_by_documents_that_come_back_or_categories_that_come_and_go(
+    open_local: OpenLocal, tmp_path: Path, what: str
+) -> None:
+    store = open_local()
+    writers = [start(tmp_path / "memory.db", f"p{number}", what, 60) for number in range(3)]
+    reads = 0
+    while any(writer.poll() is None for writer in writers):
+        with store.reading() as reader:
+            found = reader.document(what)
+            edits = reader.edits()
+        findings = {finding.code for finding in store.findings()} - {"disk"}
+        reads += 1
+        assert not (found and found.edited_outside)
+        assert edits == ()
+        # a staged file may be seen on its way
+        assert findings <= {"staged"}
+    finished(writers)
+    assert reads > 10
+    require_sound(store, tmp_path)
+
+
+def test_a_log_whose_writers_were_killed_is_settled_by_the_next_keepwell_that_appends(
+    open_local: OpenLocal, tmp_path: Path
+) -> None:
+    process = start(tmp_path / "memory.db", "p", "append", 1_000_000)
+    assert process.stdout
+    said = [json.loads(process.stdout.readline()) for _ in range(20)]
+    process.kill()
+    process.communicate()
+    file = tmp_path / "categories" / "log.json"
+    assert len(json.loads(file.read_bytes())["entries"]) < len(said)
+    finished([start(tmp_path / "memory.db", "q", "append", 1)])
+    entries = json.loads(file.read_bytes())["entries"]
+    assert [entry["data"]["key"] for entry in entries][: len(said)] == [line["key"] for line in said]
+    assert entries[-1]["data"]["key"] == "q-0"
+    assert open_local().findings() == ()
 
 
 def test_kills_at_random_under_mixed_load_lose_nothing_that_was_acknowledged(
