@@ -371,6 +371,8 @@ class LocalStore:
 
     def _configure(self, link: Link) -> None:
         link.allow(self._options.lock_deadline_ms)
+        # another process may just be recovering the write-ahead log of one that was killed
+        link.run_patiently("touch")
         refuse_other(link.value("application_id"), link.value("user_version"), self._database)
         link.rows("foreign_keys")
         link.rows("distrust_schema")

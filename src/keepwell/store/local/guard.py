@@ -35,6 +35,13 @@ def refuse_unfit(database: Path) -> None:
     _judge_wal(database.with_name(database.name + "-wal"))
 
 
+def schema_version(database: Path) -> int:
+    """The schema version in the header of a sound file; a newer one may still be in the write-ahead log."""
+    with database.open("rb") as file:
+        header = file.read(_HEADER_BYTES)
+    return int(struct.unpack(">i", header[60:64])[0])
+
+
 def _judge_header(database: Path) -> None:
     with database.open("rb") as file:
         header = file.read(_HEADER_BYTES)

@@ -13,6 +13,7 @@ from typing import Final
 from keepwell.model.errors import Corrupt
 from keepwell.store.local.backup import write_backup
 from keepwell.store.local.complaints import translated
+from keepwell.store.local.guard import schema_version
 from keepwell.store.local.link import Link
 from keepwell.store.world import World
 
@@ -28,10 +29,14 @@ _PATIENCE_MS: Final = 60_000
 def upgrade(database: Path, world: World, *, migrations: Mapping[int, str] = MIGRATIONS) -> Path | None:
     """Apply the steps that a database lacks; gives the copy that was kept of it, None where nothing was to be done."""
     newest = max(migrations, default=1)
+    # the usual case costs no connection; the header never says more than the database is
+    if schema_version(database) >= newest:
+        return None
     with translated(database):
         link = Link(database, "write", world, busy_timeout_ms=200)
         try:
             link.allow(_PATIENCE_MS)
+            link.run_patiently("touch")
             before: int = link.value("user_version")
             if before >= newest:
                 return None
