@@ -5,7 +5,6 @@ answer is computed from them, so that it says in the plainest way what an engine
 """
 
 import copy
-import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -13,20 +12,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from keepwell.model import journal, jsonform
-from keepwell.model.catalog import CategoryState, fold_categories
-from keepwell.model.category import Category, CategoryKind, Compacted, Document, Heading, Version, leaves, name_key
+from keepwell.model.category import Compacted
 from keepwell.model.census import Counts
 from keepwell.model.change import FIRST_STAMP, FORGETTING, Change, ChangeKind, Draft, LessonState, Stamp, fold
 from keepwell.model.errors import Busy, Conflict, NotFound, Unsupported
 from keepwell.model.lesson import Event, Feedback, Lesson, Statistics, Status, Verdict
-from keepwell.model.query import Candidate, DocumentQuery, LessonQuery, Passage
+from keepwell.model.query import Candidate, LessonQuery
 from keepwell.model.scope import Project, Scope, ScopeKind, ScopeRef, ScopeSummary
 from keepwell.model.text import key_fingerprint, keyed_digest, text_hash
-from keepwell.store.port import Capabilities, Delivery, Edit, Finding, Pruned, Receipt, Snapshot, StoreStatus
+from keepwell.store.memory_categories import TEXT_WEIGHT, MemoryCategories, parts
+from keepwell.store.port import Capabilities, Delivery, Finding, Pruned, Receipt, Snapshot, StoreStatus
 from keepwell.store.world import World
-
-_TEXT_WEIGHT: Final = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +40,11 @@ class _Contents:
     receipts: dict[tuple[str, str], Receipt] = field(default_factory=dict)
 
 
-class MemoryReader:
+class MemoryReader(MemoryCategories):
     """`store.port.Reader` over the contents of one instant."""
 
     def __init__(self, contents: _Contents, key: bytes) -> None:
+        super().__init__(contents.changes)
         self._contents = contents
         self._key = key
 
@@ -189,67 +186,10 @@ class MemoryReader:
             log_entries=sum(len(state.entries) for state in self._states.values()),
         )
 
-    @property
-    def _states(self) -> dict[str, CategoryState]:
-        return fold_categories(self._contents.changes)
-
-    def _state(self, name: str) -> CategoryState | None:
-        key = name_key(name)
-        return next((state for state in self._states.values() if name_key(state.name) == key), None)
-
-    def heading(self, name: str) -> Heading | None:  # noqa: D102
-        state = self._state(name)
-        return state.heading if state else None
-
-    def entry_count(self, name: str) -> int:  # noqa: D102
-        state = self._states.get(name)
-        return len(state.entries) if state else 0
-
-    def text_of(self, name: str, content_hash: str) -> str | None:  # noqa: D102
-        state = self._states.get(name)
-        texts = [version.text for version in state.versions if version.hash == content_hash] if state else []
-        return texts[-1] if texts else None
-
-    def compactable(self, name: str, *, keep_versions: int) -> Compacted:  # noqa: D102
-        state = self._states.get(name)
-        return Compacted(max(0, len(state.versions) - keep_versions) if state else 0, 0)
-
     def recent_lessons(self, scope_ids: tuple[int, ...], *, limit: int) -> tuple[int, ...]:  # noqa: D102
         uids = tuple(scope.uid for scope in self._contents.scopes if scope.id in scope_ids)
         ids = self._ids()
         return tuple(sorted((ids[uid] for uid, _ in self._active(uids)), reverse=True)[:limit])
-
-    def categories(self, *, after: str, limit: int) -> tuple[Category, ...]:  # noqa: D102
-        live = [state for state in self._states.values() if state.deleted_at is None and state.name > after]
-        return tuple(state.as_category for state in sorted(live, key=lambda state: state.name)[:limit])
-
-    def document(self, name: str) -> Document | None:  # noqa: D102
-        state = self._states.get(name)
-        return Document(state.as_category, state.text) if state and state.deleted_at is None else None
-
-    def versions(self, name: str, *, limit: int, before: int | None) -> tuple[Version, ...]:  # noqa: D102
-        state = self._states.get(name)
-        found = [version for version in state.versions if before is None or version.id < before] if state else []
-        return tuple(replace(version, text=None) for version in reversed(found))[:limit]
-
-    def version(self, name: str, version_id: int) -> Version | None:  # noqa: D102
-        state = self._states.get(name)
-        return next((version for version in state.versions if version.id == version_id), None) if state else None
-
-    def search_documents(self, query: DocumentQuery) -> tuple[Passage, ...]:  # noqa: D102
-        asked = {part for word in query.words for part in _parts(word)}
-        passages = [passage for state in self._states.values() for passage in _passages(state, query)]
-        scored = [
-            replace(passage, score=_TEXT_WEIGHT * len(asked & _parts(passage.text)) + _shared(asked, passage.key_path))
-            for passage in passages
-        ]
-        return tuple(sorted((hit for hit in scored if hit.score), key=lambda hit: -hit.score)[: query.limit])
-
-    def edits(self, name: str | None = None) -> tuple[Edit, ...]:  # noqa: ARG002, D102
-        return ()
-
-    def dirty(self) -> tuple[str, ...]:  # noqa: D102
-        return tuple(state.name for state in sorted(self._states.values(), key=lambda state: state.updated_at))
 
     def deliveries(self) -> tuple[Delivery, ...]:  # noqa: D102
         uids = {number: uid for uid, number in self._ids().items()}
@@ -502,27 +442,6 @@ class MemoryStore:
         """Nothing is held."""
 
 
-def _passages(state: CategoryState, query: DocumentQuery) -> Iterator[Passage]:
-    """Every place of a category that the query's filters let through."""
-    wanted = state.deleted_at is None and state.kind in query.kinds and query.category in (None, state.name)
-    if not wanted:
-        return
-    pieces: list[tuple[int | None, int, str, str]] = []
-    if state.kind is CategoryKind.LOG:
-        for entry in state.entries:
-            at = journal.milliseconds(entry.ts) or state.updated_at
-            pieces += [(entry.id, at, path, text) for path, text in leaves(jsonform.read(entry.text))]
-    else:
-        pieces += [(None, state.updated_at, path, text) for path, text in leaves(state.document)]
-    for entry_id, at, path, text in pieces:
-        if query.period.holds(at) and query.actor in (None, state.updated_by):
-            yield Passage(state.name, state.kind, entry_id, path, text, at, state.updated_by, 0.0)
-
-
-def _shared(asked: set[str], path: str) -> float:
-    return 0.4 * len(asked & _parts(path))
-
-
 def _scope_key(scope: ScopeRef) -> str:
     return scope.project.path if scope.project else ""
 
@@ -537,11 +456,7 @@ def _as_feedback(change: Change) -> Feedback:
 
 
 def _score(state: LessonState, words: tuple[str, ...]) -> float:
-    asked = {part for word in words for part in _parts(word)}
-    text = asked & _parts(state.text or "")
-    evidence = asked & {part for item in state.evidence for part in _parts(item.description)}
-    return _TEXT_WEIGHT * len(text) + len(evidence)
-
-
-def _parts(text: str) -> set[str]:
-    return set(re.findall(r"\w+", text.casefold()))
+    asked = {part for word in words for part in parts(word)}
+    text = asked & parts(state.text or "")
+    evidence = asked & {part for item in state.evidence for part in parts(item.description)}
+    return TEXT_WEIGHT * len(text) + len(evidence)

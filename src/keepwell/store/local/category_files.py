@@ -75,7 +75,8 @@ class CategoryFiles:
     def staged(self) -> list[Staged]:
         """What was staged and not yet decided; usually nothing."""
         try:
-            names = sorted(path.name for path in self._staging.iterdir())
+            with os.scandir(self._staging) as entries:
+                names = sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
         except FileNotFoundError:
             return []
         found = []
