@@ -388,6 +388,15 @@ def test_an_export_comes_in_whole_and_a_second_time_changes_nothing(
     assert other.do("verify").findings == ()
 
 
+@pytest.mark.parametrize("target", ["/dev/full", "missing/all.jsonl", "there.jsonl"])
+def test_an_export_that_cannot_be_written_says_so_and_leaves_nothing(home: Home, tmp_path: Path, target: str) -> None:
+    (tmp_path / "there.jsonl").write_text("mine")
+    with pytest.raises((Denied, Conflict), match="output"):
+        home.do("export", output=str(tmp_path / target))
+    assert (tmp_path / "there.jsonl").read_text() == "mine"
+    assert not (tmp_path / "missing").exists()
+
+
 def test_a_dry_import_changes_nothing(home: Home, make: Callable[[str], Home], tmp_path: Path) -> None:
     exported = home.do("export", output=str(tmp_path / "all.jsonl"))
     other = make("other")

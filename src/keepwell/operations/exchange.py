@@ -5,7 +5,8 @@ says how many changes there were. Importing it is lossless and can be repeated. 
 `memory_add` on each line instead.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -34,19 +35,43 @@ def export(library: Library, *, output: str) -> Exported:
     """Write everything that the log has into a new file."""
     file = Path(output).expanduser().absolute()
     counts = {"scope": 0, "change": 0, "delivery": 0}
+    with _new_file(file) as written, library.store.reading() as reader:
+        for line in _lines_of(reader, library.version):
+            counts[line["type"]] = counts.get(line["type"], 0) + 1
+            written(jsonform.compact(line) + "\n")
+            _tell_now_and_then(library, counts["change"], "changes written")
+    return Exported(str(file), counts["scope"], counts["change"], counts["delivery"])
+
+
+@contextmanager
+def _new_file(file: Path) -> Iterator[Callable[[str], object]]:
+    """A block that writes a private file, of which nothing is left if the block fails."""
     try:
-        with library.store.reading() as reader, file.open("x", encoding="utf-8") as written:
-            file.chmod(0o600)
-            for line in _lines_of(reader, library.version):
-                counts[line["type"]] = counts.get(line["type"], 0) + 1
-                written.write(jsonform.compact(line) + "\n")
-                _tell_now_and_then(library, counts["change"], "changes written")
+        written = file.open("x", encoding="utf-8")
     except FileExistsError:
         raise Conflict("output: the file exists already; it was not touched.", hint="Name a new file.") from None
     except OSError as error:
+        raise _unwritable(file, error) from None
+
+    def write(text: str) -> None:
+        # told here, where it is known to be this file and not the store
+        try:
+            written.write(text)
+        except OSError as error:
+            raise _unwritable(file, error) from None
+
+    try:
+        with written:
+            file.chmod(0o600)
+            yield write
+            written.flush()
+    except BaseException:
         file.unlink(missing_ok=True)
-        raise Denied(f"output: it cannot be written ({error.strerror}).", file=file) from None
-    return Exported(str(file), counts["scope"], counts["change"], counts["delivery"])
+        raise
+
+
+def _unwritable(file: Path, error: OSError) -> Denied:
+    return Denied(f"output: it cannot be written ({error.strerror}).", file=file)
 
 
 def _lines_of(reader: Reader, version: str) -> Iterator[dict[str, Any]]:
