@@ -10,7 +10,7 @@ from keepwell.model import jsonform
 from keepwell.model.category import check_name
 from keepwell.model.errors import Corrupt, Denied, Invalid, KeepwellError
 from keepwell.store.local.category_files import CategoryFiles
-from keepwell.store.local.category_reader import CategoryReader
+from keepwell.store.local.category_index import CategoryIndex
 from keepwell.store.port import Finding
 
 _LITTLE_SPACE: Final = 100 * 1024 * 1024
@@ -18,7 +18,7 @@ _ALL: Final = 2**31
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
-def findings(reader: CategoryReader, files: CategoryFiles, database: Path) -> Iterator[Finding]:
+def findings(reader: CategoryIndex, files: CategoryFiles, database: Path) -> Iterator[Finding]:
     """Everything that is found; nothing is changed."""
     yield from _documents(reader)
     yield from _strangers(reader, files)
@@ -36,7 +36,7 @@ def findings(reader: CategoryReader, files: CategoryFiles, database: Path) -> It
     yield from _space(database.parent)
 
 
-def _documents(reader: CategoryReader) -> Iterator[Finding]:
+def _documents(reader: CategoryIndex) -> Iterator[Finding]:
     behind = reader.unsettled()
     for category in reader.categories(after="", limit=_ALL):
         name = category.name
@@ -61,7 +61,7 @@ def _documents(reader: CategoryReader) -> Iterator[Finding]:
             )
 
 
-def _strangers(reader: CategoryReader, files: CategoryFiles) -> Iterator[Finding]:
+def _strangers(reader: CategoryIndex, files: CategoryFiles) -> Iterator[Finding]:
     """Files that no live category owns."""
     for name in sorted(files.names()):
         heading = reader.heading(name)

@@ -15,7 +15,6 @@ from keepwell.model.category import (
     Version,
     VersionAction,
     check_name,
-    leaves,
     name_key,
 )
 from keepwell.model.errors import Corrupt, Invalid
@@ -235,24 +234,6 @@ class CategoryReader:
     def unsettled(self) -> tuple[str, ...]:
         """The logs whose files lack entries."""
         return tuple(row["name"] for row in self._link.rows("unsettled"))
-
-    def badly_indexed(self) -> tuple[str, ...]:
-        """The live categories whose rows in the search index are not what their documents say."""
-        rows = self._link.rows("categories", after="", limit=2**31)
-        return tuple(row["name"] for row in rows if self._indexed(row) != self._said(row))
-
-    def _indexed(self, row: Row) -> set[tuple[int | None, str, str]]:
-        found = self._link.rows("leaves_of_category", category_id=row["id"])
-        return {(leaf["entry_id"], leaf["key_path"], leaf["value_text"]) for leaf in found}
-
-    def _said(self, row: Row) -> set[tuple[int | None, str, str]]:
-        if row["kind"] == CategoryKind.MEMORY:
-            document = jsonform.read(self._version_text(row["name"], row["content_hash"]))
-            return {(None, path, text) for path, text in leaves(document)}
-        entries = self._link.rows("entries", category_id=row["id"])
-        return {
-            (entry["entry_id"], path, text) for entry in entries for path, text in leaves(jsonform.read(entry["data"]))
-        }
 
     def dirty(self) -> tuple[str, ...]:  # noqa: D102
         return tuple(row["category_name"] for row in self._link.rows("dirty"))

@@ -5,11 +5,9 @@ after a crash, under the next write lock.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Self
-
-import apsw
 
 from keepwell.model import journal, jsonform
 from keepwell.model.category import UNBOUNDED, CategoryKind, Compacted, Retention, VersionAction, leaves, name_key
@@ -17,7 +15,7 @@ from keepwell.model.change import Change, ChangeKind, Draft, Stamp
 from keepwell.model.errors import Conflict, NotFound
 from keepwell.model.journal import Entry
 from keepwell.store.local.category_files import CategoryFiles, Staged, backup_name
-from keepwell.store.local.category_reader import CategoryReader
+from keepwell.store.local.category_index import CategoryIndex
 from keepwell.store.local.link import Link, Row
 
 _log: Final = logging.getLogger(__name__)
@@ -77,7 +75,7 @@ def _is_live(row: Row) -> bool:
     return row["deleted_at"] is None
 
 
-class CategoryWriter(CategoryReader):
+class CategoryWriter(CategoryIndex):
     """The part of `store.port.Writer` that is about categories. `finish` follows the commit, `abandon` its absence."""
 
     def __init__(
@@ -318,10 +316,6 @@ class CategoryWriter(CategoryReader):
             self._add_leaves(category_id, entry.id, leaves(jsonform.read(entry.text)))
         self._link.rows("count_entries", id=category_id, more=len(entries))
 
-    def _add_leaves(self, category_id: int, entry_id: int | None, found: Iterable[tuple[str, str]]) -> None:
-        fixed = {"category_id": category_id, "entry_id": entry_id}
-        self._link.each("add_leaf", [{**fixed, "key_path": path, "value_text": text} for path, text in found])
-
     def _prune_entries(self, category_id: int, retention: Retention, *, next_id: int, now_ms: int) -> int:
         smallest, earliest = journal.oldest_kept(retention, next_id=next_id, now_ms=now_ms)
         old = self._link.rows("entries_to_drop", category_id=category_id, smallest=smallest, earliest=earliest)
@@ -337,14 +331,6 @@ class CategoryWriter(CategoryReader):
     def _replace_entries(self, category_id: int, entries: tuple[Entry, ...], device: str) -> None:
         self._drop_entries(category_id, self._link.rows("entries", category_id=category_id))
         self._add_entries(category_id, entries, device)
-
-    def _index_document(self, category_id: int, document: object) -> None:
-        """Bring the index rows of a document up to date; what stays the same is not touched."""
-        wanted = set(leaves(document))
-        present = self._link.rows("leaves_of_document", category_id=category_id)
-        said = {(row["key_path"], row["value_text"]): row["id"] for row in present}
-        self._link.each("drop_leaf", [{"id": number} for leaf, number in said.items() if leaf not in wanted])
-        self._add_leaves(category_id, None, sorted(wanted - said.keys()))
 
     def _mark_dirty(self, name: str, operation: str, content_hash: str | None, stamp: Stamp) -> None:
         self._link.rows("mark_dirty", name=name, operation=operation, hash=content_hash, at=stamp.ms)
@@ -371,28 +357,6 @@ class CategoryWriter(CategoryReader):
         self.settle_staged()
         text = self._version_text(name, row["content_hash"])
         self._staged.append((self._files.stage(f"{self._transaction}-{len(self._staged)}", name, text), None))
-
-    def mend_index(self) -> bool:
-        """Build the search index anew where it does not agree with what it is about; says whether it had to."""
-        mended = False
-        for name in self.badly_indexed():
-            self._index_again(self._live(name))
-            mended = True
-        try:
-            self._link.rows("documents_self_check")
-        except apsw.CorruptError:
-            self._link.rows("rebuild_document_index")
-            mended = True
-        if self._link.rows("index_faults"):
-            self._link.rows("empty_lesson_index")
-            self._link.rows("lesson_index_rows")
-            mended = True
-        return mended
-
-    def _index_again(self, row: Row) -> None:
-        self._link.rows("drop_leaves", category_id=row["id"])
-        for entry_id, path, text in sorted(self._said(row), key=str):
-            self._add_leaves(row["id"], entry_id, [(path, text)])
 
     def finish(self) -> None:
         """After the commit: give the staged files their names. What fails now is done under the next lock."""

@@ -9,13 +9,14 @@ from keepwell.model.query import Candidate, LessonQuery
 from keepwell.model.scope import Project, Scope, ScopeRef, ScopeSummary
 from keepwell.model.text import key_fingerprint, keyed_digest
 from keepwell.store.local.category_files import CategoryFiles
-from keepwell.store.local.category_reader import CategoryReader, expression
+from keepwell.store.local.category_index import CategoryIndex
+from keepwell.store.local.category_reader import expression
 from keepwell.store.local.link import Link, Row
 from keepwell.store.local.rows import to_author, to_change, to_event, to_feedback, to_scope
 from keepwell.store.port import Delivery, Receipt
 
 
-class LocalReader(CategoryReader):
+class LocalReader(CategoryIndex):
     """`store.port.Reader` over one connection inside a transaction."""
 
     def __init__(self, link: Link, key: bytes, files: CategoryFiles, newest_row: Callable[[str], Row | None]) -> None:

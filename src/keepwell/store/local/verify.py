@@ -13,7 +13,8 @@ from keepwell.model.errors import Corrupt, KeepwellError
 from keepwell.model.text import key_fingerprint, keyed_digest
 from keepwell.store.local.category_check import findings
 from keepwell.store.local.category_files import CategoryFiles
-from keepwell.store.local.category_reader import CategoryReader, row_of
+from keepwell.store.local.category_index import CategoryIndex
+from keepwell.store.local.category_reader import row_of
 from keepwell.store.local.complaints import translated
 from keepwell.store.local.guard import refuse_unfit
 from keepwell.store.local.inspect import faults
@@ -52,7 +53,7 @@ def _all(link: Link, database: Path) -> Iterator[Finding]:
     yield from _versions(link)
     yield from _rows_against_log(link)
     files = CategoryFiles(database.parent)
-    reader = CategoryReader(link, files, lambda name: row_of(link, name))
+    reader = CategoryIndex(link, files, lambda name: row_of(link, name))
     yield from findings(reader, files, database)
 
 
