@@ -461,3 +461,19 @@ def test_a_store_on_a_read_only_disk_serves_documents_edits_and_logs_and_refuses
             do_in(reading, command, arguments)
         assert raised.value.hint
     assert listing(disk) == before
+
+
+def test_what_killed_writers_committed_is_read_on_a_disk_that_became_read_only(
+    open_local: OpenLocal, disk: Path
+) -> None:
+    process = start(disk / "memory.db", "p", "merge", 1_000_000)
+    assert process.stdout
+    said = [json.loads(process.stdout.readline())["key"] for _ in range(5)]
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    make_read_only(disk)
+    before = listing(disk)
+    found = do_in(open_local("disk/memory.db"), "read", {"category": "shared"})
+    assert found.edited_outside is None
+    assert set(said) <= found.data.keys()
+    assert listing(disk) == before
