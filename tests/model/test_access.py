@@ -59,5 +59,24 @@ def test_reserved_names_are_reserved_without_a_list_too(category: str) -> None:
     assert OPEN.rule_for(category) == (False, "reserved_category")
 
 
+@pytest.mark.parametrize("twin", ["META", "Usage_Stats", "\uff4deta"])
+@pytest.mark.parametrize("rules_", [OPEN, rules("desk")], ids=["no list", "admin"])
+def test_a_name_that_a_file_system_takes_for_a_reserved_one_is_reserved_too(twin: str, rules_: AccessList) -> None:
+    assert rules_.rule_for(twin) == (False, "reserved_category")
+
+
+@pytest.mark.parametrize("twin", ["Projects", "BASE", "eco\u017fystem"])
+def test_a_name_that_a_file_system_takes_for_one_of_the_admins_is_theirs_too(twin: str) -> None:
+    assert rules("laptop").rule_for(twin) == (False, "base_requires_admin")
+    assert AccessList("laptop", (), (twin,), configured=True).rule_for(twin) == (False, "base_requires_admin")
+    assert rules("desk").rule_for(twin) == (True, "admin")
+
+
+@pytest.mark.parametrize("device", ["", "stranger", "agent", "laptop2"])
+def test_a_device_that_no_rule_names_writes_nothing(device: str) -> None:
+    names = ("notes", "laptop", "workflow_laptop", "workflow_", "_x", "-agent_x")
+    assert not [name for name in names if rules(device).rule_for(name)[0]]
+
+
 def test_an_empty_list_is_a_list_and_fails_closed() -> None:
     assert AccessList("laptop", (), (), configured=True).rule_for("notes") == (False, "not_authorized")

@@ -36,7 +36,7 @@ UNFIT = {
     "unseen": ["a\0b", "a\nb", "a\x7fb", "a\u200bb", "a\u202eb", "a\u2028b", "a\ue000b", "\ud800"],
     "the ends": ["", ".", ".hidden", "x.", " x", "x "],
     "signs": ["a:b", "a*b", "a?b", 'a"b', "a<b", "a>b", "a|b"],
-    "devices": ["con", "NUL", "Com1", "lpt9.txt", "aux.json", "com\u00b9"],
+    "devices": ["con", "NUL", "Com1", "lpt9.txt", "aux.json", "com\u00b9", "CONIN$", "conout$.txt", "nul .txt"],
     "length": ["x" * 129, "\u00e9" * 65],
 }
 

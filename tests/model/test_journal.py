@@ -1,15 +1,21 @@
 """Logs as values: their document, their bounds, and which earlier states can be told."""
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from keepwell.model import journal, jsonform
+from keepwell.model.catalog import fold_categories
 from keepwell.model.category import CategoryKind, Retention
+from keepwell.model.change import Change, ChangeKind, Payload, Stamp
 from keepwell.model.errors import Invalid
 from keepwell.model.journal import DEFAULT, Entry, compose, effective, entries_at, kind_of, oldest_kept, taken_apart
+from keepwell.model.lesson import Author
+
+DAY = 86_400_000
 
 
 def log(count: int, *, root: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -68,6 +74,53 @@ def test_weakness_10_the_longest_age_neither_overflows_nor_drops_what_is_new() -
     assert earliest == 0
 
 
+class Step(NamedTuple):
+    passed_ms: int
+    max_entries: int | None
+    max_age_days: int | None
+
+
+steps = st.builds(
+    Step,
+    st.integers(0, 3 * DAY),
+    st.none() | st.integers(1, 4),
+    st.none() | st.sampled_from([1, 2, journal.LARGEST_DAYS]),
+)
+
+
+@given(st.lists(steps, max_size=12))
+def test_after_any_appends_both_bounds_hold_and_ids_and_times_rise(history: list[Step]) -> None:
+    state = fold_categories([*made_of(history)]).get("log")
+    assert (state is None) is not bool(history)
+    if state is None or state.retention is None:
+        return
+    times = [journal.milliseconds(entry.ts) for entry in state.entries]
+    ids = [entry.id for entry in state.entries]
+    count, days = state.retention.max_entries, state.retention.max_age_days
+    assert count is not None
+    assert len(ids) <= count
+    assert days is None or all(at is not None and at >= state.updated_at - days * DAY for at in times)
+    assert ids == sorted(set(ids))
+    assert times == sorted(at for at in times if at is not None)
+    assert ids[-1] == len(history) - 1 == state.next_entry_id - 1
+
+
+def made_of(history: list[Step]) -> Iterator[Change]:
+    """The log of changes of one journal."""
+    retention, now = DEFAULT, 1_800_000_000_000
+    if history:
+        yield change(1, now, ChangeKind.CATEGORY_WRITTEN, jsonform.canonical(log(0)))
+    for number, step in enumerate(history, start=2):
+        now += step.passed_ms
+        retention = effective(retention, max_entries=step.max_entries, max_age_days=step.max_age_days)
+        yield change(number, now, ChangeKind.LOG_APPENDED, journal.appended("{}", retention))
+
+
+def change(seq: int, ms: int, kind: ChangeKind, text: str) -> Change:
+    author, payload = Author("assistant", "pi"), Payload(text=text)
+    return Change(seq, str(seq), Stamp(ms, 0, "laptop"), kind, "log", None, author, None, None, "", "", payload)
+
+
 @pytest.mark.parametrize(
     "bad",
     [
@@ -114,6 +167,20 @@ def test_an_earlier_state_is_found_by_its_hash(count: int, seen: int, root: dict
 def test_times_are_written_in_utc_and_read_back(ms: int, text: str) -> None:
     assert journal.timestamp(ms) == text
     assert journal.milliseconds(text) == ms
+
+
+@given(st.integers(0, 253_402_300_799_999))
+def test_every_time_comes_back_to_the_millisecond(ms: int) -> None:
+    assert journal.milliseconds(journal.timestamp(ms)) == ms
+
+
+@pytest.mark.parametrize(
+    ("ts", "ms"), [("2027-01-15T10:00:00+02:00", 1_800_000_000_000), ("2027-01-15T08:00:00.1239Z", 1_800_000_000_123)]
+)
+def test_times_that_other_programs_wrote_are_read_with_their_offset_and_down_to_the_millisecond(
+    ts: str, ms: int
+) -> None:
+    assert journal.milliseconds(ts) == ms
 
 
 def test_a_time_that_cannot_be_read_has_no_age() -> None:

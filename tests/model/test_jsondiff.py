@@ -36,7 +36,7 @@ def take_away(document: Any, pointer: str) -> None:
 
 
 def applied(old: Any, found: Difference) -> Any:
-    for pointer in reversed(found.removed):
+    for pointer in found.removed:
         take_away(old, pointer)
     for pointer, value in (*found.changed.items(), *found.added.items()):
         old = put(old, pointer, value)
@@ -47,6 +47,10 @@ def applied(old: Any, found: Difference) -> Any:
 def test_the_difference_leads_from_the_old_document_to_the_new(old: Any, new: Any) -> None:
     found = difference(old, new)
     assert same(applied(old, found), new)
+
+
+def test_places_at_the_end_of_a_list_are_taken_away_from_the_last_one_on() -> None:
+    assert difference({"x": [1, [2, 3], 4, 5]}, {"x": [1, [2]]}).removed == ("/x/3", "/x/2", "/x/1/1")
 
 
 @given(documents)

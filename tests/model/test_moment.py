@@ -18,6 +18,8 @@ MIDNIGHT = NOON - DAY // 2
         ("2026-12-02T12:00:00+00:00", NOON),
         ("2026-12-02T14:00:00+02:00", NOON),
         ("2026-12-02T12:00:00", NOON),
+        ("2026-12-02t12:00:00z", NOON),
+        ("2026-12-02 12:00", NOON),
         ("2026-12-02T12:00:00.001Z", NOON + 1),
         ("2026-12-02T12:00:00.0005Z", NOON + 1),
     ],
@@ -39,9 +41,18 @@ def test_weakness_35_before_includes_the_whole_day_of_a_date(text: str, ms: int)
     assert period(None, text).before == ms
 
 
-@pytest.mark.parametrize("text", ["", "yesterday", "2026-13-01", "2026-12-02T25:00", "02.12.2026", "1796212800"])
+@pytest.mark.parametrize(
+    "text", ["", "yesterday", "2026-13-01", "2026-12-02T25:00", "02.12.2026", "1796212800", "2026-12-02T12"]
+)
 @pytest.mark.parametrize("side", ["updated_after", "updated_before"])
 def test_what_is_no_date_is_refused_with_the_parameters_name(text: str, side: str) -> None:
+    with pytest.raises(Invalid, match=side):
+        period(text if side == "updated_after" else None, text if side == "updated_before" else None)
+
+
+@pytest.mark.parametrize("text", ["20261202", "2026-W49-3", "2026-W49", "20261202T1200", "2026-12", "2026-336"])
+@pytest.mark.parametrize("side", ["updated_after", "updated_before"])
+def test_weakness_35_a_date_in_a_form_that_would_end_its_day_at_midnight_is_refused(text: str, side: str) -> None:
     with pytest.raises(Invalid, match=side):
         period(text if side == "updated_after" else None, text if side == "updated_before" else None)
 

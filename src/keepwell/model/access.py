@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
+from keepwell.model.category import name_key
 from keepwell.model.errors import Denied
 
 RESERVED: Final = ("meta", "usage_stats")
@@ -26,13 +27,15 @@ class AccessList:
 
     def rule_for(self, category: str) -> tuple[bool, str]:
         """Whether the device may write the category, and the code of the rule that decides."""
-        if category in RESERVED:
+        # a name that a file system may take for one of these is kept as well as it
+        key = name_key(category)
+        if key in RESERVED:
             return False, "reserved_category"
         if not self.configured:
             return True, "no_acl"
         if self.device in self.admin_devices:
             return True, "admin"
-        if category in ADMIN_ONLY:
+        if key in ADMIN_ONLY:
             return False, "base_requires_admin"
         if category in self.device_categories:
             own = category == self.device

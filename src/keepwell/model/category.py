@@ -29,7 +29,7 @@ _SEPARATORS: Final = '/\\:*?"<>|'
 _UNSHOWN: Final = ("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp")
 """Unicode's general categories of what has no visible form: control, format, unassigned, private, surrogate, lines."""
 
-_RESERVED: Final = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
+_RESERVED: Final = re.compile(r"(con|prn|aux|nul|con(in|out)\$|com[0-9¹²³]|lpt[0-9¹²³]) *(\..*)?", re.IGNORECASE)
 """Names of devices that Windows keeps for itself, with any ending (learn.microsoft.com, Naming Files)."""
 
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from keepwell.model import jsonform
@@ -22,6 +22,8 @@ DEFAULT: Final = Retention(DEFAULT_ENTRIES, None)
 """The bounds of a log that nobody has given others."""
 
 _DAY_MS: Final = 86_400_000
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
 _OWN_KEYS: Final = ("_kind", "_retention", "entries")
 
 
@@ -104,7 +106,7 @@ def read_appended(text: str) -> tuple[str, Retention]:
 
 def timestamp(ms: int) -> str:
     """UTC milliseconds as a log's document says them: RFC 3339 with `+00:00`, without a fraction that is zero."""
-    moment = datetime.fromtimestamp(ms / 1000, tz=UTC)
+    moment = _EPOCH + ms * _MILLISECOND
     return moment.isoformat(timespec="milliseconds" if ms % 1000 else "seconds")
 
 
@@ -114,7 +116,8 @@ def milliseconds(ts: str) -> int | None:
         moment = datetime.fromisoformat(ts)
     except ValueError:
         return None
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    # in whole numbers: seconds as a float may lie below their millisecond
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND
 
 
 def entries_at(document: dict[str, Any], content_hash: str) -> int | None:

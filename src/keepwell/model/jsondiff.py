@@ -15,7 +15,7 @@ class Difference:
 
 
 def difference(old: object, new: object) -> Difference:
-    """How to get from `old` to `new`: removed places first, then the values to put in."""
+    """How to get from `old` to `new`: take the removed places away in their order, then put the values in."""
     added: dict[str, Any] = {}
     removed: list[str] = []
     changed: dict[str, Any] = {}
@@ -35,8 +35,11 @@ def _walk(old: object, new: object, at: str) -> Iterator[tuple[str, str, object]
         for key in sorted(old.keys() | new.keys()):
             yield from _compared(old, new, key, f"{at}/{_escaped(key)}", inside=(key in old, key in new))
     elif isinstance(old, list) and isinstance(new, list):
-        for index in range(max(len(old), len(new))):
-            yield from _compared(old, new, index, f"{at}/{index}", inside=(index < len(old), index < len(new)))
+        # from the end, so that each place is still where its pointer says when it is taken away
+        for index in range(len(old) - 1, len(new) - 1, -1):
+            yield "removed", f"{at}/{index}", None
+        for index in range(len(new)):
+            yield from _compared(old, new, index, f"{at}/{index}", inside=(index < len(old), True))
     elif not same(old, new):
         yield "changed", at, new
 

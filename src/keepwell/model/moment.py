@@ -8,6 +8,9 @@ from keepwell.model.errors import Invalid
 from keepwell.model.query import Period
 
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:?\d\d)?")
+"""Only this: `fromisoformat` also reads dates without hyphens and weeks, as midnight, which ends a day at its start."""
+
 _DAY: Final = timedelta(days=1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -29,11 +32,13 @@ def _read(name: str, text: str) -> date | datetime:
     try:
         if _DATE.fullmatch(text):
             return date.fromisoformat(text)
-        moment = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text.upper()) if _TIME.fullmatch(text) else None
     except ValueError:
+        moment = None
+    if moment is None:
         raise Invalid(
             f"{name} is no date or time.", hint="Write 2026-12-01, 2026-12-01T08:30:00Z or 2026-12-01T08:30:00+02:00."
-        ) from None
+        )
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 

@@ -1,7 +1,6 @@
 """Making a store smaller and putting it right: old versions, old entries, old backups; findings and their remedies."""
 
-from keepwell.model.errors import Denied
-from keepwell.operations.categories import present
+from keepwell.model.errors import Denied, NotFound
 from keepwell.operations.category_replies import Checkup, CompactedRow, Compaction, Diagnosis
 from keepwell.operations.library import Library
 from keepwell.operations.upkeep import EVERYTHING
@@ -32,17 +31,18 @@ def compact(library: Library, *, category: str | None, keep_versions: int | None
 def _names(reader: Reader, category: str | None) -> list[str]:
     if category is None:
         return [row.name for row in reader.categories(after="", limit=EVERYTHING)]
-    present(reader, category)
+    heading = reader.heading(category)
+    if heading is None or heading.name != category:
+        raise NotFound(f"there is no category {category!a}.", hint="memory_list gives the names.")
     return [category]
 
 
 def _compacted(library: Library, name: str, keep: int, *, dry_run: bool) -> CompactedRow:
-    if dry_run:
-        with library.store.reading() as reader:
-            found = reader.compactable(name, keep_versions=keep)
-    else:
-        with library.store.writing() as writer:
-            found = writer.compact(name, keep_versions=keep)
+    with library.store.writing() as writer:
+        found = writer.compact(name, keep_versions=keep)
+        # what would be removed is only known for certain by removing it
+        if dry_run:
+            writer.take_back()
     return CompactedRow(name, found.versions, found.entries)
 
 

@@ -1,8 +1,10 @@
 """Categories: reading, writing, appending, deleting and listing."""
 
 import re
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from keepwell.model import journal, jsonform
@@ -19,6 +21,8 @@ from keepwell.store.port import Reader, Writer
 EVERY_FIELD: Final = "*"
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 _NAMES_TOLD: Final = 10
+_KEYS_TOLD: Final = 20
+_KEY_CHARACTERS: Final = 60
 _EDIT_KEPT: Final = "Its file had been edited outside keepwell; that edit was taken in as a version of its own first."
 
 
@@ -80,23 +84,34 @@ def narrowed(data: Any, fields: str | None, entries: int | None) -> Any:
 
 def _fitted(library: Library, reply: Read) -> Read:
     """The reply without what makes it too long: of a log the oldest entries, else the longest keys."""
-    omitted: list[str] = []
-    while not library.caller.fits(replace(reply, omitted=tuple(omitted))) and reply.data not in (None, {}):
-        reply, what = _shortened(reply)
-        omitted = [what] if what.startswith("entries ") else [*omitted, what]
-    return replace(reply, truncated=True, omitted=tuple(omitted)) if omitted else reply
+    if library.caller.fits(reply):
+        return reply
+    shorter: Callable[[int], Read]
+    if not isinstance(reply.data, dict):
+        return replace(reply, data=None, truncated=True, omitted=("the document",))
+    if journal.kind_of(reply.data) is CategoryKind.LOG:
+        count, shorter = len(reply.data["entries"]), partial(_without_oldest, reply)
+    else:
+        longest = sorted(reply.data, key=lambda key: (-len(jsonform.compact({key: reply.data[key]})), key))
+        count, shorter = len(longest), partial(_without_keys, reply, longest)
+    # the fewest that must go: each look measures the whole reply, so not one by one
+    dropped = bisect_left(range(1, count), 1, key=lambda number: int(library.caller.fits(shorter(number)))) + 1
+    fitted = shorter(min(dropped, count))
+    return fitted if library.caller.fits(fitted) else replace(reply, data=None, truncated=True, omitted=("all of it",))
 
 
-def _shortened(reply: Read) -> tuple[Read, str]:
-    data = reply.data
-    if not isinstance(data, dict):
-        return replace(reply, data=None), "the document"
-    if journal.kind_of(data) is CategoryKind.LOG and data["entries"]:
-        kept = data["entries"][(len(data["entries"]) + 1) // 2 :]
-        told = f"entries before id {kept[0]['id']}" if kept else "entries of this log"
-        return replace(reply, data={**data, "entries": kept}), told
-    longest = max(data, key=lambda key: len(jsonform.canonical(data[key])))
-    return replace(reply, data={key: value for key, value in data.items() if key != longest}), longest
+def _without_oldest(reply: Read, dropped: int) -> Read:
+    kept = reply.data["entries"][dropped:]
+    told = f"entries before id {kept[0]['id']}" if kept else "entries of this log"
+    return replace(reply, data={**reply.data, "entries": kept}, truncated=True, omitted=(told,))
+
+
+def _without_keys(reply: Read, longest: Sequence[str], dropped: int) -> Read:
+    gone = set(longest[:dropped])
+    told = [key if len(key) <= _KEY_CHARACTERS else key[:_KEY_CHARACTERS] + "\u2026" for key in longest[:dropped]]
+    more = [f"{dropped - _KEYS_TOLD:,} more"] if dropped > _KEYS_TOLD else []
+    kept = {key: value for key, value in reply.data.items() if key not in gone}
+    return replace(reply, data=kept, truncated=True, omitted=(*told[:_KEYS_TOLD], *more))
 
 
 def write(
@@ -110,13 +125,14 @@ def write(
 ) -> Saved:
     """Replace a document, or set some of its top-level keys; the same document again makes no new version."""
     library.access.require(category)
-    _check_expected(expected_hash)
+    check_expected(expected_hash)
     # before the lock is taken: a document that cannot be kept must not make others wait
     text = checked_document(data)
     with library.store.writing() as writer:
         before = present(writer, category)
         require_hash(before, expected_hash)
         if before and before.category.kind is CategoryKind.LOG:
+            _require_taken_in(before)
             raise Conflict(f"category {category!a} is a log, which only grows.", hint="Use memory_append.")
         if merge:
             text = checked_document(merged(before.data if before else {}, jsonform.read(text)))
@@ -151,7 +167,7 @@ def put(
     return Saved(
         category,
         heading.kind,
-        outcome if before else "created",
+        outcome if before or kind is ChangeKind.CATEGORY_RESTORED else "created",
         jsonform.content_hash(text),
         previous,
         heading.version,
@@ -176,7 +192,8 @@ def draft(
     return Draft(kind, category, None, library.caller.author, Payload(text=text, reason=reason))
 
 
-def _check_expected(expected: str | None) -> None:
+def check_expected(expected: str | None) -> None:
+    """Raise `Invalid` for what can be no hash of a document."""
     if expected is not None and expected != ABSENT and not _HASH.fullmatch(expected):
         raise Invalid(f'expected_hash must be 64 hexadecimal digits, or "{ABSENT}" for no such category.')
 
@@ -239,7 +256,8 @@ def _log_to_grow(library: Library, writer: Writer, category: str) -> Heading:
     """The log's heading; an empty log is made where there is no category of that name."""
     heading = writer.heading(category)
     if heading is None or not heading.is_live or heading.name != category:
-        if present(writer, category):
+        if stranger := present(writer, category):
+            _require_taken_in(stranger)
             raise Conflict(
                 "a file of that name lies in the folder of the categories, but no category has it.",
                 hint="Take it in with memory_write, or move it away.",
@@ -252,14 +270,25 @@ def _log_to_grow(library: Library, writer: Writer, category: str) -> Heading:
     return heading
 
 
+def _require_taken_in(document: Document) -> None:
+    """Raise `Conflict` for a log of which there is only a file that a hand has made."""
+    if document.category.kind is CategoryKind.LOG and not document.category.version:
+        raise Conflict(
+            "a log's file of that name lies in the folder of the categories, but no category has it.",
+            hint="Ask the user to take it in with keepwell adopt, or to move it away.",
+        )
+
+
 def delete(library: Library, *, category: str, reason: str | None, expected_hash: str | None) -> Removed:
     """Take a category away; its versions stay and can be brought back."""
     library.access.require(category)
-    _check_expected(expected_hash)
+    check_expected(expected_hash)
     with library.store.writing() as writer:
         before = present(writer, category) or _missing(writer, category)
         require_hash(before, expected_hash)
         is_log = before.category.kind is CategoryKind.LOG
+        if is_log:
+            _require_taken_in(before)
         if before.edited_outside and not is_log:
             keep_edit(library, writer, before)
         text = before.text if is_log else None

@@ -3,7 +3,10 @@
 The answer depends on what is asked and on what is stored, and on nothing else, so that caches of prompts can keep it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from dataclasses import fields as dataclass_fields
+from itertools import accumulate
 from typing import Any, Final
 
 from keepwell.model import journal, jsonform
@@ -18,72 +21,128 @@ from keepwell.operations.replies import STORED_DATA
 from keepwell.store.port import Reader
 
 _BYTES_A_TOKEN: Final = 4
-_OVERHEAD: Final = 40
-"""Tokens that a piece needs for its name, hash and the rest."""
+_NAMES_TOLD: Final = 10
+_ROOM_TO_TELL: Final = 20
+"""Tokens that are kept for saying what was left out."""
+
+_SHARE_TO_TELL: Final = 8
+"""Which part of what a piece may have is kept for the names of what was left out: one in so many."""
+
+_SMALLEST_ROOM: Final = 100
 
 
 def context(
     library: Library, *, categories: Sequence[str], fields: str | None, budget_tokens: int, lessons: int
 ) -> Context:
-    """The categories in the order asked for, each as much of it as still fits, then the newest lessons."""
+    """The categories in the order asked for, each as much of it as still fits, then the newest lessons.
+
+    The budget bounds the categories and lessons as they are answered; what was left out is told beside them. Where a
+    surface carries less than the budget, that is the bound.
+    """
+    with library.store.reading() as reader:
+        found = {name: _looked_up(reader, name, fields) for name in categories}
+        newest = _newest_lessons(library, reader, lessons)
+    room = budget_tokens
+    reply = _composed(found, newest, budget_tokens, room)
+    while room > _SMALLEST_ROOM and not library.caller.fits(reply):
+        room = room * 3 // 4
+        reply = _composed(found, newest, budget_tokens, room)
+    return reply
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A category as it was asked for."""
+
+    document: Document
+    whole: Any
+
+
+def _looked_up(reader: Reader, name: str, fields: str | None) -> _Found | KeepwellError:
+    """What a name leads to, or why it leads to nothing."""
+    try:
+        document = present(reader, name)
+    except KeepwellError as error:
+        return error
+    if document is None:
+        return NotFound("there is no such category.")
+    return _Found(document, narrowed(document.data, fields, None))
+
+
+def _composed(
+    found: Mapping[str, _Found | KeepwellError], newest: Sequence[LessonLine], budget: int, room: int
+) -> Context:
     pieces: list[Piece] = []
     trimmed: list[Omission] = []
-    failed: list[Omission] = []
-    room = budget_tokens
-    with library.store.reading() as reader:
-        for name in categories:
-            try:
-                document = present(reader, name)
-                if document is None:
-                    raise NotFound("there is no such category.")
-            except KeepwellError as error:
-                failed.append(Omission(name, error.line))
-                continue
-            piece = _piece(document, fields, room)
-            if piece is None:
-                trimmed.append(Omission(name, f"{room:,} tokens were left, too few for any of it."))
-                continue
-            if piece.omitted:
-                trimmed.append(Omission(name, f"did not fit into the budget: {', '.join(piece.omitted)}"))
-            pieces.append(piece)
-            room -= piece.tokens
-        lines, left_out = _lessons(library, reader, lessons, room)
-    room -= sum(_tokens(line.text) + _OVERHEAD for line in lines)
-    if left_out:
-        trimmed.append(Omission("lessons", f"{left_out} did not fit into the budget."))
-    used = budget_tokens - room
-    return Context(STORED_DATA, budget_tokens, used, tuple(pieces), lines, tuple(trimmed), tuple(failed))
+    left = room
+    for name, each in found.items():
+        if isinstance(each, KeepwellError):
+            continue
+        piece = _piece(each.document, each.whole, left)
+        if piece is None:
+            trimmed.append(Omission(name, f"{left:,} tokens were left, too few for any of it."))
+            continue
+        if piece.omitted:
+            trimmed.append(Omission(name, f"did not fit into the budget: {', '.join(piece.omitted)}"))
+        pieces.append(piece)
+        left -= piece.tokens
+    lines = _fitting(newest, left)
+    left -= sum(map(_line_tokens, lines))
+    if len(lines) < len(newest):
+        trimmed.append(Omission("lessons", f"{len(newest) - len(lines)} did not fit into the budget."))
+    failed = tuple(Omission(name, each.line) for name, each in found.items() if isinstance(each, KeepwellError))
+    return Context(STORED_DATA, budget, room - left, tuple(pieces), lines, tuple(trimmed), failed)
 
 
-def _piece(document: Document, fields: str | None, room: int) -> Piece | None:
+def _piece(document: Document, whole: Any, room: int) -> Piece | None:
     """As much of a document as fits into that many tokens; None if nothing does."""
-    whole = narrowed(document.data, fields, None)
-    if _tokens(whole) + _OVERHEAD <= room:
-        return _as_piece(document, whole, ())
+    piece = _as_piece(document, whole, None)
+    if piece.tokens <= room:
+        return piece
+    room -= _as_piece(document, None, None).tokens + _ROOM_TO_TELL
     if journal.kind_of(whole) is CategoryKind.LOG:
-        kept, omitted = _newest_entries(whole, room - _OVERHEAD)
+        kept, omitted = _newest_entries(whole, room)
     elif isinstance(whole, dict):
-        kept, omitted = _some_keys(whole, room - _OVERHEAD)
+        kept, omitted = _some_keys(whole, room)
     else:
         return None
     return _as_piece(document, kept, omitted) if kept else None
 
 
-def _as_piece(document: Document, kept: Any, omitted: tuple[str, ...]) -> Piece:
+def _as_piece(document: Document, kept: Any, omitted: tuple[str, ...] | None) -> Piece:
     facts = document.category
     edited = document.edited_outside or None
-    return Piece(facts.name, facts.kind, facts.hash, _tokens(kept) + _OVERHEAD, kept, edited, omitted or None)
+    piece = Piece(facts.name, facts.kind, facts.hash, 0, kept, edited, omitted)
+    told = {field.name: value for field in dataclass_fields(piece) if (value := getattr(piece, field.name)) is not None}
+    # room for the number that says so itself
+    return replace(piece, tokens=_tokens(told) + 1)
 
 
 def _some_keys(data: dict[str, Any], room: int) -> tuple[dict[str, Any], tuple[str, ...]]:
     kept: dict[str, Any] = {}
     omitted = []
+    to_tell = room // _SHARE_TO_TELL
+    left = (room - to_tell) * _BYTES_A_TOKEN
     for key, value in data.items():
-        if _tokens(kept | {key: value}) <= room:
+        size = len(jsonform.compact({key: value}).encode())
+        if size <= left:
             kept[key] = value
+            left -= size
         else:
             omitted.append(key)
-    return kept, tuple(omitted)
+    return kept, _told(omitted, to_tell)
+
+
+def _told(names: Sequence[str], room: int) -> tuple[str, ...]:
+    """The first names, as many as there is room for, and how many more there are."""
+    told: list[str] = []
+    for name in names[:_NAMES_TOLD]:
+        room -= _tokens(name) + 1
+        if room < 0:
+            break
+        told.append(name)
+    more = len(names) - len(told)
+    return (*told, f"{more:,} more") if more else tuple(told)
 
 
 def _newest_entries(data: dict[str, Any], room: int) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -93,26 +152,29 @@ def _newest_entries(data: dict[str, Any], room: int) -> tuple[dict[str, Any], tu
         left -= _tokens(entry) + 1
         if left < 0:
             break
-        entries.insert(0, entry)
+        entries.append(entry)
     if not entries:
         return {}, ("entries",)
-    return {**data, "entries": entries}, (f"entries before id {entries[0]['id']}",)
+    return {**data, "entries": entries[::-1]}, (f"entries before id {entries[-1]['id']}",)
 
 
-def _lessons(library: Library, reader: Reader, wanted: int, room: int) -> tuple[tuple[LessonLine, ...], int]:
-    """The newest lessons that fit, and how many of the wanted ones do not."""
+def _newest_lessons(library: Library, reader: Reader, wanted: int) -> tuple[LessonLine, ...]:
     if not wanted:
-        return (), 0
+        return ()
     scopes = [scope for scope in map(reader.scope, visible_scopes(library, Visibility.ALL)) if scope]
     ids = reader.recent_lessons(tuple(scope.id for scope in scopes), limit=wanted)
     found = [lesson for lesson in map(reader.lesson, ids) if lesson]
-    lines: list[LessonLine] = []
-    for lesson in found:
-        room -= _tokens(lesson.text) + _OVERHEAD
-        if room < 0:
-            break
-        lines.append(LessonLine(lesson.id, lesson.scope.kind, lesson.text))
-    return tuple(lines), len(found) - len(lines)
+    return tuple(LessonLine(lesson.id, lesson.scope.kind, lesson.text) for lesson in found)
+
+
+def _fitting(newest: Sequence[LessonLine], room: int) -> tuple[LessonLine, ...]:
+    """The newest of them that fit."""
+    used = accumulate(map(_line_tokens, newest))
+    return tuple(line for line, so_far in zip(newest, used, strict=True) if so_far <= room)
+
+
+def _line_tokens(line: LessonLine) -> int:
+    return _tokens({"id": line.id, "scope": line.scope, "text": line.text}) + 1
 
 
 def _tokens(value: object) -> int:

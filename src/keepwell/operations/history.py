@@ -9,7 +9,7 @@ from keepwell.model.change import ChangeKind
 from keepwell.model.errors import Conflict, Invalid, NotFound
 from keepwell.model.jsondiff import difference
 from keepwell.model.jsonform import compact as compact_json
-from keepwell.operations.categories import present, put, require_hash
+from keepwell.operations.categories import check_expected, present, put, require_hash
 from keepwell.operations.category_replies import Changes, Delta, Saved, VersionRow, Versions
 from keepwell.operations.library import Library
 from keepwell.operations.replies import STORED_DATA
@@ -95,6 +95,7 @@ def _changes(old: Any, new: Any) -> Changes:
 def revert(library: Library, *, category: str, version: int, expected_hash: str | None) -> Saved:
     """Make an older version's document the newest one, also of a category that was deleted."""
     library.access.require(category)
+    check_expected(expected_hash)
     with library.store.writing() as writer:
         heading = _heading(writer, category)
         found = _version(writer, category, version, parameter="version")

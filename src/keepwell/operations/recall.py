@@ -1,5 +1,7 @@
 """Finding and reading lessons. Reading counts a delivery; it never changes what is believed."""
 
+import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain, islice
@@ -35,6 +37,10 @@ EVERY_KIND: Final = (LESSON, CategoryKind.MEMORY.value, CategoryKind.LOG.value)
 
 PASSAGE_CHARACTERS: Final = 600
 """How much of a long text in a category a search shows."""
+
+_PART: Final = re.compile(r"[^\W_]+")
+_ENDING: Final = 3
+"""How many letters a stem may lack at the end of a word."""
 
 EVENTS_SHOWN: Final = 20
 FEEDBACK_SHOWN: Final = 10
@@ -150,10 +156,32 @@ def _around(text: str, words: tuple[str, ...]) -> str:
     """The text, or of a long one the part around the first word that was asked for."""
     if len(text) <= PASSAGE_CHARACTERS:
         return text
-    low = text.lower()
-    first = min((place for word in words if (place := low.find(word.lower())) >= 0), default=0)
+    first = _first_place(text, words)
     start = max(0, min(first - PASSAGE_CHARACTERS // 4, len(text) - PASSAGE_CHARACTERS))
     return text[start : start + PASSAGE_CHARACTERS]
+
+
+def _first_place(text: str, words: tuple[str, ...]) -> int:
+    """Where the first word stands that was asked for, or else one of the same stem; 0 without one.
+
+    Case, accents and the signs around words make no difference, as they make none to an index.
+    """
+    wanted = {_folded(part) for word in words for part in _PART.findall(word)}
+    stems = tuple(part[:-_ENDING] for part in wanted if len(part) > 2 * _ENDING)
+    akin = 0
+    for said in _PART.finditer(text):
+        folded = _folded(said.group())
+        if folded in wanted:
+            return said.start()
+        if not akin and stems and folded.startswith(stems):
+            akin = said.start()
+    return akin
+
+
+def _folded(word: str) -> str:
+    if word.isascii():
+        return word.lower()
+    return "".join(sign for sign in unicodedata.normalize("NFKD", word).casefold() if not unicodedata.combining(sign))
 
 
 def _moved_warning(library: Library, reader: Reader, visible: Iterable[ScopeRef]) -> Iterable[str]:
