@@ -18,7 +18,11 @@ def compact(library: Library, *, category: str | None, keep_versions: int | None
     if category is not None:
         library.access.require(category)
     mine = [name for name in names if library.access.rule_for(name)[0]]
-    rows = [_compacted(library, name, keep, dry_run=dry_run) for name in mine]
+    foretold = dry_run and not library.store.status().writable
+    rows = [
+        _foretold(library, name, keep) if foretold else _compacted(library, name, keep, dry_run=dry_run)
+        for name in mine
+    ]
     days = library.keep_backup_days
     # backups are looked after as a whole
     pruned = library.store.prune_backups(older_than_days=days, dry_run=dry_run or category is not None)
@@ -43,6 +47,13 @@ def _compacted(library: Library, name: str, keep: int, *, dry_run: bool) -> Comp
         # what would be removed is only known for certain by removing it
         if dry_run:
             writer.take_back()
+    return CompactedRow(name, found.versions, found.entries)
+
+
+def _foretold(library: Library, name: str, keep: int) -> CompactedRow:
+    """What can be said of a store that can only be read: the versions."""
+    with library.store.reading() as reader:
+        found = reader.compactable(name, keep_versions=keep)
     return CompactedRow(name, found.versions, found.entries)
 
 
