@@ -18,6 +18,7 @@ from keepwell.operations import OPERATIONS
 from keepwell.operations.library import Caller, Library
 from keepwell.store.local.category_files import CategoryFiles
 from keepwell.store.local.engine import LocalStore
+from keepwell.wiring import real_world, uid_maker
 
 Do = Callable[..., Any]
 
@@ -297,6 +298,30 @@ def test_weakness_19_an_append_does_not_write_the_whole_log_again(
     assert len(do("versions", category="log", limit=99).versions) == 1
     store.settle()
     assert len(json.loads((tmp_path / "categories" / "log.json").read_bytes())["entries"]) == 2_000
+
+
+def test_what_a_killed_process_left_of_a_log_is_settled_by_the_next_one_that_writes(
+    open_local: OpenLocal, tmp_path: Path
+) -> None:
+    author = Author("assistant", "pi")
+    caller = Caller(ALL, author, lambda: PROJECT_A, lambda _reply: True, counts_retrievals=False)
+    commands = {row.command: row for row in OPERATIONS}
+    killed = open_local()
+    uids = Uids()
+    Library(killed, caller, uids, lambda _path: True, "test").perform(
+        commands["append"], {"category": "log", "data": {"n": 1}}
+    )
+    killed._unsettled = False
+    killed.close()
+    file = tmp_path / "categories" / "log.json"
+    assert json.loads(file.read_bytes())["entries"] == []
+    world = real_world()
+    other = LocalStore(tmp_path / "memory.db", device="laptop", world=world, new_uid=uid_maker(world))
+    Library(other, caller, uid_maker(world), lambda _path: True, "test").perform(
+        commands["write"], {"category": "other", "data": {}}
+    )
+    other.close()
+    assert len(json.loads(file.read_bytes())["entries"]) == 1
 
 
 def test_a_store_that_can_only_be_read_reads_and_refuses_writes(do: Do, notes: Path, tmp_path: Path) -> None:

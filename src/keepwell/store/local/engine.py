@@ -90,6 +90,7 @@ class LocalStore:
         self._in_use: set[Link] = set()
         self._stopping = False
         self._unsettled = False
+        self._has_written = False
         self._when_quiet: Final = WhenQuiet(self._try_to_settle, seconds=_QUIET_SECONDS)
         self._files: Final = CategoryFiles(database.parent)
         self.file_system: Final = file_system_of(_existing(database.parent))
@@ -159,6 +160,9 @@ class LocalStore:
                 if writer.taken_back:
                     writer.abandon()
                     return
+                if not self._has_written:
+                    # what a killed process left behind is this one's to settle when it ends
+                    self._has_written, self._unsettled = True, bool(writer.unsettled())
                 # whether a commit that fails has taken place is for the next lock to see: what is staged stays
                 link.run_patiently("commit")
             finally:
