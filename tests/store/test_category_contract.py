@@ -95,7 +95,8 @@ def test_what_was_never_written_is_not_there_in_any_view(store: Store) -> None:
         assert reader.text_of("notes", "0" * 64) is None
         assert reader.compactable("notes", keep_versions=1) == Compacted(0, 0)
         assert reader.categories(after="", limit=9) == ()
-        assert reader.edits() == reader.dirty() == ()
+        assert reader.edits() == ()
+        assert reader.dirty() == ()
 
 
 def test_a_heading_is_found_by_every_spelling_and_a_document_by_its_name_only(store: Store) -> None:
@@ -322,7 +323,6 @@ def test_weakness_33_the_name_of_a_category_is_no_match_for_everything_in_it(sto
         ({"actor": "laptop"}, {"notes", "log"}),
         ({"actor": "desk"}, set()),
     ],
-    ids=str,
 )
 def test_weakness_31_filters_hold_inside_the_ranking(
     store: Store, clock: Clock, filters: dict[str, Any], expected: set[str]

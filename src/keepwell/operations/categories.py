@@ -291,8 +291,9 @@ def delete(library: Library, *, category: str, reason: str | None, expected_hash
             _require_taken_in(before)
         if before.edited_outside and not is_log:
             keep_edit(library, writer, before)
-        text = before.text if is_log else None
-        writer.append(draft(library, ChangeKind.CATEGORY_DELETED, category, text=text, reason=reason))
+        # its last document stays with the deletion, whatever becomes of older versions
+        gone = draft(library, ChangeKind.CATEGORY_DELETED, category, text=before.text, reason=reason)
+        writer.append(gone)
         heading = writer.heading(category)
     version, deleted_at = (heading.version, heading.deleted_at or 0) if heading else (0, 0)
     note = f"To undo it: keepwell revert {category} {version}"

@@ -42,6 +42,9 @@ _PART: Final = re.compile(r"[^\W_]+")
 _ENDING: Final = 3
 """How many letters a stem may lack at the end of a word."""
 
+_STEM: Final = 4
+"""How many letters a stem has at least."""
+
 EVENTS_SHOWN: Final = 20
 FEEDBACK_SHOWN: Final = 10
 TELEMETRY_PATIENCE_MS: Final = 2_000
@@ -167,7 +170,7 @@ def _first_place(text: str, words: tuple[str, ...]) -> int:
     Case, accents and the signs around words make no difference, as they make none to an index.
     """
     wanted = {_folded(part) for word in words for part in _PART.findall(word)}
-    stems = tuple(part[:-_ENDING] for part in wanted if len(part) > 2 * _ENDING)
+    stems = tuple(part[: max(_STEM, len(part) - _ENDING)] for part in wanted if len(part) >= _STEM)
     akin = 0
     for said in _PART.finditer(text):
         folded = _folded(said.group())
