@@ -1,17 +1,20 @@
 """Categories and logs through the gate, on each engine."""
 
 import itertools
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import PROJECT_A, PROJECT_B, Clock, MakeLibrary
+from tests.conftest import PROJECT_A, PROJECT_B, Clock, MakeLibrary, OpenLocal
 
 from keepwell.model import jsonform
 from keepwell.model.access import AccessList
 from keepwell.model.errors import Conflict, Denied, Invalid, KeepwellError, NotFound
-from keepwell.operations import OPERATIONS, tool_named
+from keepwell.operations import OPERATIONS, context, tool_named
 from keepwell.operations.library import Library, Permissions
 from keepwell.operations.table import Name
+from keepwell.surfaces.render import fits
 
 DAY = 86_400_000
 UNKNOWN = "0" * 64
@@ -79,7 +82,10 @@ def test_a_merge_into_nothing_starts_with_nothing(library: MakeLibrary) -> None:
 NAMED = [row for row in OPERATIONS for parameter in row.parameters if isinstance(parameter.kind, Name)]
 
 
-@pytest.mark.parametrize("name", ["../notes", "a/b", "", ".x", "NUL", "a\0b"], ids=ascii)
+UNFIT = ["../notes", "a/b", "a\\b", "", ".x", "x.", " x", "NUL", "com1.txt", "a\0b", "a\nb", "a\u200bb", "n" * 129]
+
+
+@pytest.mark.parametrize("name", UNFIT, ids=ascii)
 @pytest.mark.parametrize("operation", NAMED, ids=lambda row: row.name)
 def test_weakness_2_one_rule_for_names_holds_at_every_entry_point(
     library: MakeLibrary, operation: Any, name: str
@@ -101,6 +107,76 @@ def test_weakness_47_names_equal_after_folding_or_normalising_cannot_both_exist(
     with pytest.raises(Conflict):
         do(library(), "append", category=twin, data={})
     assert do(library(), "list").total == 1
+
+
+@pytest.mark.parametrize("command", ["read", "write", "append", "delete", "delta", "versions", "revert", "compact"])
+def test_weakness_47_the_other_spelling_of_a_name_reaches_nothing_at_any_entry_point(
+    library: MakeLibrary, command: str
+) -> None:
+    write(library(), {"a": 1})
+    more: dict[str, dict[str, Any]] = {
+        "write": {"data": {}},
+        "append": {"data": {}},
+        "delta": {"since_hash": UNKNOWN},
+        "revert": {"version": 1},
+    }
+    with pytest.raises((Conflict, NotFound)):
+        do(library(), command, category="Notes", **more.get(command, {}))
+    assert read(library()) == {"a": 1}
+    assert len(do(library(), "versions", category="notes").versions) == 1
+
+
+@pytest.mark.parametrize(
+    "operation", [row for row in OPERATIONS if row.run is context.context], ids=lambda row: row.name
+)
+@pytest.mark.parametrize("name", UNFIT, ids=ascii)
+def test_one_rule_for_names_holds_within_a_list_of_names(library: MakeLibrary, operation: Any, name: str) -> None:
+    with pytest.raises(Invalid, match=r"categories\[1\]"):
+        library().perform(operation, {"categories": ["notes", name]})
+
+
+def test_a_read_too_long_for_an_answer_keeps_its_short_keys_and_names_what_it_left_out(library: MakeLibrary) -> None:
+    write(library(), {"a": 1, "long": "x" * 80_000, "longer": "y" * 90_000, "z": 2})
+    found = do(library(fits=fits), "read", category="notes")
+    assert fits(found)
+    assert (found.data, found.truncated, found.omitted) == ({"a": 1, "z": 2}, True, ("longer", "long"))
+    assert do(library(), "read", category="notes", fields="longer").data == {"longer": "y" * 90_000}
+
+
+def test_a_read_of_a_document_with_very_many_keys_is_bounded_and_counts_what_it_left_out(
+    library: MakeLibrary,
+) -> None:
+    data = {f"key {number:05}" + "k" * (number % 100): "x" * 20 for number in range(10_000)}
+    saved = write(library(), data)
+    found = do(library(fits=fits), "read", category="notes")
+    assert fits(found)
+    assert (found.hash, found.size_bytes) == (saved.hash, saved.size_bytes)
+    assert all(data[key] == value for key, value in found.data.items())
+    *named, more = found.omitted
+    assert more == f"{len(data) - len(found.data) - len(named):,} more"
+    assert not set(named) & set(found.data)
+    # nothing is left out without need
+    assert not fits(replace(found, data=found.data | {key: data[key] for key in list(data)[:200]}, omitted=()))
+
+
+def test_a_read_of_a_log_too_long_for_an_answer_keeps_its_newest_entries(library: MakeLibrary) -> None:
+    for number in range(20):
+        do(library(), "append", category="log", data={"n": number, "text": "x" * 10_000})
+    found = do(library(fits=fits), "read", category="log")
+    assert fits(found)
+    numbers = [entry["id"] for entry in found.data["entries"]]
+    assert numbers == list(range(numbers[0], 20))
+    assert found.omitted == (f"entries before id {numbers[0]}",)
+    assert do(library(), "read", category="log").truncated is None
+
+
+@pytest.mark.parametrize("data", [{"k" * 200_000: 1}, {"k" * 200_000: "x" * 200_000, "a": 1}], ids=["key", "both"])
+def test_a_key_too_long_for_an_answer_is_cut_where_it_is_named(library: MakeLibrary, data: dict[str, Any]) -> None:
+    write(library(), data)
+    found = do(library(fits=fits), "read", category="notes")
+    assert fits(found)
+    assert found.omitted[0].startswith("kkk")
+    assert found.data == {key: value for key, value in data.items() if key == "a"}
 
 
 def test_expected_hash_lets_a_write_through_only_on_what_was_read(library: MakeLibrary) -> None:
@@ -360,6 +436,25 @@ def test_a_list_goes_by_name_page_by_page(library: MakeLibrary) -> None:
         after = {"after": page.next}
     assert seen == ["cat0", "cat1", "cat3", "cat4"]
     assert page.total == 4
+
+
+def test_a_log_that_only_a_hand_has_made_can_be_read_and_every_change_names_the_way_to_take_it_in(
+    library: MakeLibrary, open_local: OpenLocal, tmp_path: Path
+) -> None:
+    plain = library()
+    here = Library(open_local("hand.db"), plain.caller, plain.new_uid, plain.folder_exists, "test")
+    write(here, {"a": 1})
+    by_hand = {"_kind": "log", "entries": [{"id": 5, "ts": "2026-01-01T00:00:00+00:00", "data": {"n": 1}}]}
+    (tmp_path / "categories" / "hand.json").write_text(jsonform.canonical(by_hand))
+    assert read(here, "hand") == by_hand
+    for command, more in (("write", {"data": {}}), ("append", {"data": {}}), ("delete", {})):
+        with pytest.raises(Conflict) as raised:
+            do(here, command, category="hand", **more)
+        assert "keepwell adopt" in raised.value.hint
+    assert read(here, "hand") == by_hand
+    do(here, "adopt", plan=str(tmp_path / "plan"))
+    do(here, "adopt", apply=str(tmp_path / "plan"))
+    assert do(here, "append", category="hand", data={"n": 2}).id == 6
 
 
 WRITES: dict[str, dict[str, Any]] = {
