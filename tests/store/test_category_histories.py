@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ values = st.recursive(
 )
 documents = st.dictionaries(st.sampled_from("abc"), values, max_size=3)
 numbers = st.integers(1, 12)
+guesses = st.sampled_from([None, None, None, "absent", "newest", "old"])
 COMMANDS = {row.command: row for row in OPERATIONS}
 
 
@@ -42,6 +44,7 @@ class CategoryHistories(RuleBasedStateMachine):
             LocalStore(self.base / "memory.db", device="laptop", world=world, new_uid=Uids()),
         )
         self.hashes: list[str] = ["0" * 64]
+        self.given: dict[str, int] = {}
 
     def do(self, command: str, **arguments: Any) -> Any:
         given = {name: value for name, value in arguments.items() if value is not None}
@@ -63,24 +66,50 @@ class CategoryHistories(RuleBasedStateMachine):
             plain["memories"] = sorted({(hit["category"], hit.get("entry_id")) for hit in plain["memories"]}, key=str)
         return plain
 
-    @rule(name=names, data=documents, merge=st.booleans(), known=st.booleans())
-    def write(self, name: str, data: dict[str, Any], merge: bool, known: bool) -> None:
-        expected = self.hashes[-1] if known else None
+    def expected(self, guess: str | None) -> str | None:
+        """A hash to expect: none, that of nothing, the newest that was seen, or an old one."""
+        return {None: None, "absent": "absent", "newest": self.hashes[-1], "old": self.hashes[0]}[guess]
+
+    @rule(name=names, data=documents, merge=st.booleans(), guess=guesses)
+    def write(self, name: str, data: dict[str, Any], merge: bool, guess: str | None) -> None:
+        expected = self.expected(guess)
         saved = self.do("write", category=name, data=data, merge=merge, expected_hash=expected)
         if isinstance(saved, dict):
             self.hashes.append(saved["hash"])
 
     @rule(name=names, data=documents, count=st.none() | st.integers(1, 3), days=st.none() | st.integers(1, 2))
     def append(self, name: str, data: dict[str, Any], count: int | None, days: int | None) -> None:
-        self.do("append", category=name, data=data, max_entries=count, max_age_days=days)
+        appended = self.do("append", category=name, data=data, max_entries=count, max_age_days=days)
+        if isinstance(appended, dict):
+            assert appended["id"] == self.given.get(name, 0)
+            self.given[name] = appended["id"] + 1
 
-    @rule(name=names)
-    def delete(self, name: str) -> None:
-        self.do("delete", category=name)
+    @rule(name=names, guess=guesses)
+    def delete(self, name: str, guess: str | None) -> None:
+        self.do("delete", category=name, expected_hash=self.expected(guess))
 
-    @rule(name=names, version=numbers)
-    def revert(self, name: str, version: int) -> None:
-        self.do("revert", category=name, version=version)
+    @rule(name=names, version=numbers, guess=guesses)
+    def revert(self, name: str, version: int, guess: str | None) -> None:
+        self.do("revert", category=name, version=version, expected_hash=self.expected(guess))
+
+    @rule(name=names, guess=st.none() | st.sampled_from(["a", "a,_kind"]), entries=st.none() | st.integers(1, 2))
+    def read(self, name: str, guess: str | None, entries: int | None) -> None:
+        self.do("read", category=name, fields=guess, entries=entries)
+
+    @rule(wanted=st.lists(names, min_size=1, max_size=4), budget=st.integers(100, 300))
+    def context(self, wanted: list[str], budget: int) -> None:
+        self.do("context", categories=wanted, budget_tokens=budget)
+
+    @rule(after=names, limit=st.integers(1, 3))
+    def list_a_page(self, after: str, limit: int) -> None:
+        self.do("list", after=after, limit=limit)
+
+    @rule(name=names, days=st.integers(-2, 2))
+    def search_within(self, name: str, days: int) -> None:
+        at = datetime.fromtimestamp(self.clock.ms / 1000 + days * 86_400, tz=UTC)
+        self.do("search", query="zebra quagga", limit=50, category=name)
+        self.do("search", query="zebra quagga", limit=50, updated_before=at.date().isoformat())
+        self.do("search", query="zebra quagga", limit=50, updated_after=at.isoformat())
 
     @rule(name=names)
     def forget(self, name: str) -> None:
@@ -124,6 +153,20 @@ class CategoryHistories(RuleBasedStateMachine):
             read = self.do("read", category=row["name"])
             assert read["hash"] == row["hash"]
             assert "edited_outside" not in read
+            if read["kind"] == "log":
+                self.the_bounds_of_a_log_hold(row["name"], read["data"])
+
+    def the_bounds_of_a_log_hold(self, name: str, document: dict[str, Any]) -> None:
+        ids = [entry["id"] for entry in document["entries"]]
+        assert ids == sorted(set(ids))
+        assert [entry["ts"] for entry in document["entries"]] == sorted(entry["ts"] for entry in document["entries"])
+        assert len(ids) <= document["_retention"]["max_entries"]
+        with self.stores[0].reading() as reader:
+            heading = reader.heading(name)
+        assert heading
+        assert max(ids, default=-1) < heading.next_entry_id
+        # numbers are given out once, whatever became of the log in between
+        assert heading.next_entry_id == self.given.get(name, 0)
 
     def teardown(self) -> None:
         self.stores[1].settle()
