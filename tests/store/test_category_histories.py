@@ -185,5 +185,5 @@ class CategoryHistories(RuleBasedStateMachine):
 
 TestCategoryHistories = CategoryHistories.TestCase
 TestCategoryHistories.settings = settings(
-    max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=120, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
